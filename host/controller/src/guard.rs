@@ -23,52 +23,67 @@ type Caller = (Arc<str>, Phase);
 /// A plugin with a breaker for each namespace and phase.
 struct GuardedPlugin {
     plugin: Arc<dyn Plugin>,
-    metrics: Arc<Metrics>,
-    breakers: Mutex<Breakers>,
+    breakers: Arc<Breakers>,
 }
 
+/// The breakers of namespaces in which the calls of a plugin exhausted their limits recently.
 #[derive(Default)]
-struct Breakers {
-    /// The breakers of namespaces in which its calls exhausted their limits recently.
-    by_caller: HashMap<Caller, Breaker>,
-    /// How many of them are counted as open.
-    open: i64,
+struct Breakers(Mutex<HashMap<Caller, Breaker>>);
+
+impl Breakers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Caller, Breaker>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts those that are open. One that is idle is closed, also if the plugin is no longer called.
+    fn open(&self) -> usize {
+        let mut breakers = self.lock();
+        sweep(&mut breakers, Instant::now());
+        breakers
+            .values()
+            .filter(|breaker| breaker.is_open())
+            .count()
+    }
+}
+
+/// Removes idle breakers.
+fn sweep(breakers: &mut HashMap<Caller, Breaker>, now: Instant) {
+    breakers.retain(|_, breaker| !breaker.is_idle(now));
 }
 
 /// Guards a plugin: in a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
 /// namespaces are not affected, because what a call needs depends on the TrainJob.
 pub fn guarded(plugin: Arc<dyn Plugin>, metrics: &Arc<Metrics>) -> Arc<dyn Plugin> {
-    Arc::new(GuardedPlugin {
-        plugin,
-        metrics: metrics.clone(),
-        breakers: Mutex::default(),
-    })
+    Arc::new(GuardedPlugin::new(plugin, metrics))
 }
 
 impl GuardedPlugin {
-    fn breakers(&self) -> MutexGuard<'_, Breakers> {
-        self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(plugin: Arc<dyn Plugin>, metrics: &Metrics) -> Self {
+        let breakers: Arc<Breakers> = Arc::default();
+        let counted = Arc::downgrade(&breakers);
+        let count = move || Some(counted.upgrade()?.open());
+        metrics.count_breakers(&plugin.info().id, count);
+        Self { plugin, breakers }
     }
 
     fn admit(&self, caller: &Caller) -> Result<(), Open> {
-        let mut breakers = self.breakers();
-        if breakers.by_caller.is_empty() {
+        let mut breakers = self.breakers.lock();
+        if breakers.is_empty() {
             return Ok(());
         }
         let now = Instant::now();
-        self.sweep(&mut breakers, now);
-        let breaker = breakers.by_caller.get_mut(caller);
+        sweep(&mut breakers, now);
+        let breaker = breakers.get_mut(caller);
         breaker.map_or(Ok(()), |breaker| breaker.admit(now))
     }
 
     fn ended(&self, caller: &Caller, end: CallEnd) {
-        let mut breakers = self.breakers();
-        if end != CallEnd::Exhausted && !breakers.by_caller.contains_key(caller) {
+        let mut breakers = self.breakers.lock();
+        if end != CallEnd::Exhausted && !breakers.contains_key(caller) {
             return;
         }
-        let now = Instant::now();
-        let breaker = breakers.by_caller.entry(caller.clone()).or_default();
-        if breaker.ended(end, now) {
+        let breaker = breakers.entry(caller.clone()).or_default();
+        if breaker.ended(end, Instant::now()) {
             let (namespace, phase) = caller;
             tracing::warn!(
                 plugin = %self.info().id,
@@ -77,26 +92,6 @@ impl GuardedPlugin {
                 "the plugin is paused for TrainJobs in this namespace, because its calls keep exhausting their time or fuel"
             );
         }
-        self.sweep(&mut breakers, now);
-    }
-
-    /// Removes idle breakers, and counts how many are open.
-    fn sweep(&self, breakers: &mut Breakers, now: Instant) {
-        breakers
-            .by_caller
-            .retain(|_, breaker| !breaker.is_idle(now));
-        let all = breakers.by_caller.values();
-        let open = all.filter(|breaker| breaker.is_open()).count();
-        let open = i64::try_from(open).unwrap_or(i64::MAX);
-        let by = open - std::mem::replace(&mut breakers.open, open);
-        self.metrics.breakers_changed(&self.info().id, by);
-    }
-}
-
-impl Drop for GuardedPlugin {
-    fn drop(&mut self) {
-        let open = self.breakers().open;
-        self.metrics.breakers_changed(&self.info().id, -open);
     }
 }
 
@@ -137,6 +132,8 @@ impl Plugin for GuardedPlugin {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::time::Duration;
+
     use serde_json::json;
     use trainyard_model::{contract::VERSION, manifest::Manifest, plugin_info::Settings};
 
@@ -159,29 +156,24 @@ mod tests {
         }
     }
 
-    fn guard() -> GuardedPlugin {
+    fn metrics() -> Metrics {
+        Metrics::new(&Queue::new(Backoff::default()))
+    }
+
+    fn guard(metrics: &Metrics) -> GuardedPlugin {
         let manifest = json!({
             "name": "two", "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": ["transform", "build"],
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
         let plugin = PluginInfo::new(manifest, "native", Settings::built_in()).unwrap();
-        GuardedPlugin {
-            plugin: Arc::new(Named(plugin.into())),
-            metrics: Arc::new(Metrics::new(&Queue::new(Backoff::default()))),
-            breakers: Mutex::default(),
-        }
+        GuardedPlugin::new(Arc::new(Named(plugin.into())), metrics)
     }
 
     /// The old plugin may still be called when the new one is, and takes its breakers along when it is dropped.
     #[test]
     fn plugins_of_one_name_are_counted_together_until_one_is_replaced() {
-        let (old, new) = (guard(), guard());
-        let new = GuardedPlugin {
-            plugin: new.plugin.clone(),
-            metrics: old.metrics.clone(),
-            breakers: Mutex::default(),
-        };
-        let metrics = old.metrics.clone();
+        let metrics = metrics();
+        let [old, new] = [(); 2].map(|()| guard(&metrics));
         let opens = |guard: &GuardedPlugin| {
             for _ in 0..5 {
                 let caller = (Arc::from("team"), Phase::Build);
@@ -194,6 +186,7 @@ mod tests {
             let text = metrics.text().unwrap();
             assert!(text.lines().any(|it| it == line), "{text}");
         };
+        shows(0);
         opens(&old);
         shows(1);
         opens(&new);
@@ -201,12 +194,29 @@ mod tests {
         drop(old);
         shows(1);
         drop(new);
-        shows(0);
+        assert!(!metrics.text().unwrap().contains("plugin=\"two\""));
+    }
+
+    /// A generation that is held for TrainJobs which have started may have a plugin that is never called again.
+    #[test]
+    fn a_plugin_that_is_not_called_any_more_is_not_shown_as_paused() {
+        let breakers = Breakers::default();
+        let mut breaker = Breaker::default();
+        let Some(then) = Instant::now().checked_sub(Duration::from_secs(600)) else {
+            return;
+        };
+        for _ in 0..5 {
+            breaker.ended(CallEnd::Exhausted, then);
+        }
+        assert!(breaker.is_open());
+        let caller = (Arc::from("team"), Phase::Build);
+        breakers.lock().insert(caller, breaker);
+        assert_eq!(breakers.open(), 0);
     }
 
     #[test]
     fn phases_have_separate_breakers() {
-        let guard = guard();
+        let guard = guard(&metrics());
         let [transform, build] =
             [Phase::Transform, Phase::Build].map(|phase| (Arc::from("team"), phase));
         for _ in 0..5 {

@@ -18,15 +18,15 @@ use trainyard_controller::{
 use trainyard_model::{
     call::{Call, Fault},
     contract::{VERSION, handle},
-    manifest::Manifest,
+    manifest::{ActiveWhen, Manifest},
     plugin::{CallFailure, Phase, Plugin},
-    plugin_info::{PluginInfo, Settings},
+    plugin_info::{Exemptions, PluginInfo, Settings},
     value::Failure,
 };
-use trainyard_render::{ClusterFacts, Renderer};
+use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 
 use crate::stub::{
-    cluster::Cluster,
+    cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
     function_plugin::FunctionPlugin,
     train_job::messages,
@@ -122,6 +122,24 @@ fn generation(
 ) -> Arc<Generation> {
     let renderer = Renderer::new(plugins, ClusterFacts::default()).unwrap();
     generations.generation(number, renderer)
+}
+
+/// Returns a renderer with a version of the plugin.
+fn renderer(version: &str) -> Renderer {
+    Renderer::new(vec![plain(version)], ClusterFacts::default()).unwrap()
+}
+
+/// A plugin for all TrainJobs that could not be loaded.
+fn skipped() -> SkippedPlugin {
+    SkippedPlugin {
+        declared: Some(Declared {
+            name: "broken".to_owned(),
+            active_when: ActiveWhen::Always,
+            exemptions: Exemptions::default(),
+        }),
+        why: "broken.wasm: is empty".to_owned(),
+        is_disabled: false,
+    }
 }
 
 /// Replaces the running plugins.
@@ -253,18 +271,17 @@ async fn a_train_job_that_is_rendered_the_same_is_only_read() {
     let read = expected(&[("get", "configmaps", 3)]);
     assert_eq!(calls_since(&cluster, &before), read);
 
-    // The JobSets still note the inputs of before. A controller that starts reads them as well, and writes nothing.
+    // The JobSets still note the inputs of before. A controller that starts reads the snapshots again, and writes nothing.
     let before = calls(&cluster);
     let plugins = vec![plain("1.0.0"), unused()];
     let (controller, metrics) = start_measured(&cluster, plugins).await;
     let are_read = |cluster: &Cluster| {
         let since = calls_since(cluster, &before);
-        since.values().sum::<u64>() >= 6
+        since.values().sum::<u64>() >= 3
     };
     cluster.until("all are read again", are_read).await;
     until_idle(&cluster, &metrics).await;
     controller.stop().await;
-    let read = expected(&[("get", "configmaps", 3), ("get", "jobsets", 3)]);
     assert_eq!(calls_since(&cluster, &before), read);
 }
 
@@ -334,9 +351,9 @@ async fn plugins_are_rolled_out_to_a_share_of_namespaces_that_grows() {
     controller.stop().await;
 }
 
-/// Starts a TrainJob with a plugin, suspends it, deletes the ConfigMap beside its JobSet, and resumes it after the plugin was replaced. Returns
+/// Starts a TrainJob with a plugin, suspends it, deletes the ConfigMap beside its JobSet, and resumes it after the plugins were replaced. Returns
 /// the messages of its Events, and the version in that ConfigMap.
-async fn resumed(is_kept: bool) -> (String, Value) {
+async fn resumed(is_kept: bool, next: Renderer) -> (String, Value) {
     let cluster = cluster();
     cluster.put(job("a", "job", "stamped", false));
     let controller = start(&cluster, vec![plain("1.0.0")]).await;
@@ -358,7 +375,7 @@ async fn resumed(is_kept: bool) -> (String, Value) {
     let generations = controller.generations();
     let first = generations.held().running.clone();
     generations.replace(Held {
-        running: generation(generations, 1, vec![plain("2.0.0")]),
+        running: generations.generation(1, next),
         rolling: None,
         previous: is_kept.then_some(first),
     });
@@ -378,16 +395,132 @@ async fn resumed(is_kept: bool) -> (String, Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_started_train_job_is_resumed_with_the_plugins_that_it_was_started_with() {
-    let (messages, version) = resumed(true).await;
+    let (messages, version) = resumed(true, renderer("2.0.0")).await;
+    assert_eq!((messages.as_str(), version), ("", json!("1.0.0")));
+}
+
+/// The new plugins have the same version of its plugin, so they keep its plan. But one that is active for all TrainJobs could not be loaded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_started_train_job_is_resumed_although_the_new_plugins_refuse_it() {
+    let (messages, version) = resumed(true, renderer("1.0.0").with_skipped(vec![skipped()])).await;
     assert_eq!((messages.as_str(), version), ("", json!("1.0.0")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admission_checks_a_started_train_job_with_the_plugins_that_it_was_started_with() {
+    const VALIDATE: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
+    let cluster = cluster();
+    cluster.put(job("a", "job", "stamped", false));
+    let controller = start(&cluster, vec![plain("1.0.0")]).await;
+    until_stamped(&cluster, "a", "job", "1.0.0").await;
+    let change = json!({"spec": {"suspend": true}});
+    cluster.merge("trainjobs", "a", "job", &change);
+    until_shown(&cluster, "a", "job", true).await;
+    controller.stop().await;
+
+    let webhooks = Webhooks::start(&cluster, vec![plain("1.0.0")]).await;
+    let generations = webhooks.generations();
+    let previous = generations.held().running.clone();
+    let next = || renderer("1.0.0").with_skipped(vec![skipped()]);
+    let stored = cluster.get("trainjobs", "a", "job").unwrap();
+    let mut patched = stored.clone();
+    patched["spec"]["runtimePatches"] = json!([{"manager": "a.io/b"}]);
+    let mut warned = Vec::new();
+    for previous in [None, Some(previous)] {
+        generations.replace(Held {
+            previous,
+            ..Held::only(generations.generation(1, next()))
+        });
+        let response = webhooks.review(VALIDATE, &patched, Some(&stored)).await;
+        assert_eq!(response["allowed"], true, "{response}");
+        warned.push(response["warnings"].to_string().contains("was skipped"));
+    }
+    assert_eq!(warned, [true, false]);
+    webhooks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_started_train_job_whose_plugins_are_gone_is_resumed_with_a_warning() {
-    let (messages, version) = resumed(false).await;
+    let (messages, version) = resumed(false, renderer("2.0.0")).await;
     let expected = "this TrainJob was started with the plugins stamp 1.0.0 (native), and its plugins are now stamp 2.0.0 (native)";
     assert!(messages.contains(expected), "{messages}");
     assert_eq!(version, Value::Null);
+}
+
+/// The answers to the creation of a JobSet are lost, and the watch of JobSets is behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_job_set_that_the_controller_has_not_seen_is_not_written_over() {
+    let cluster = cluster();
+    cluster.set_rule(|_, when, call, _| match (when, call) {
+        (When::Before, ("watch", "jobsets")) => Act::Hang,
+        (When::Done, ("patch", "jobsets")) => Act::Refuse,
+        _ => Act::GoOn,
+    });
+    cluster.put(job("a", "job", "stamped", false));
+    let (controller, metrics) = start_measured(&cluster, vec![plain("1.0.0")]).await;
+    until_stamped(&cluster, "a", "job", "1.0.0").await;
+    let map = |name: &str| cluster.get("configmaps", "a", name).unwrap()["data"].clone();
+    let before = [map("job-stamp"), map("job-runtime-snapshot")];
+    replace(&controller, 1, vec![plain("2.0.0")]);
+    let is_known = |cluster: &Cluster| {
+        cluster.traffic("get", "jobsets").calls > 0 || cluster.traffic("patch", "jobsets").calls > 1
+    };
+    cluster.until("it is read or written", is_known).await;
+    until_idle(&cluster, &metrics).await;
+    controller.stop().await;
+    assert_eq!(stamp_of(&cluster, "a", "job"), "1.0.0");
+    assert_eq!([map("job-stamp"), map("job-runtime-snapshot")], before);
+}
+
+/// Such as one whose JobSet was deleted while it was suspended.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_started_train_job_does_not_follow_when_its_suspended_job_set_was_recreated() {
+    let cluster = cluster();
+    cluster.put(job("a", "started", "stamped", false));
+    cluster.put(job("a", "queued", "stamped", true));
+    let (controller, metrics) = start_measured(&cluster, vec![plain("1.0.0")]).await;
+    until_stamped(&cluster, "a", "started", "1.0.0").await;
+    until_shown(&cluster, "a", "queued", true).await;
+    let counts = json!({"status": {"replicatedJobsStatus": [{"name": "node", "active": 1}]}});
+    cluster.merge("jobsets", "a", "started", &counts);
+    let has_counts = |counts: Value| {
+        move |cluster: &Cluster| {
+            let job = cluster.get("trainjobs", "a", "started").unwrap();
+            job["status"]["jobsStatus"][0]["active"] == counts
+        }
+    };
+    cluster.until("its pods run", has_counts(json!(1))).await;
+    let change = json!({"spec": {"suspend": true}});
+    cluster.merge("trainjobs", "a", "started", &change);
+    until_shown(&cluster, "a", "started", true).await;
+    cluster.delete("jobsets", "a", "started");
+    let is_recreated = |cluster: &Cluster| cluster.get("jobsets", "a", "started").is_some();
+    cluster.until("it is recreated", is_recreated).await;
+    let is_reset = has_counts(Value::Null);
+    cluster
+        .until("nothing shows that it has run", is_reset)
+        .await;
+    until_idle(&cluster, &metrics).await;
+
+    let before = calls(&cluster);
+    replace(&controller, 1, vec![plain("2.0.0")]);
+    until_stamped(&cluster, "a", "queued", "2.0.0").await;
+    until_idle(&cluster, &metrics).await;
+    controller.stop().await;
+    // The calls of the other one.
+    let made = [
+        ("get", "configmaps", 2),
+        ("get", "jobsets", 1),
+        ("patch", "configmaps", 2),
+        ("patch", "jobsets", 1),
+    ];
+    assert_eq!(calls_since(&cluster, &before), expected(&made));
+    let job_set = cluster.get("jobsets", "a", "started").unwrap();
+    let annotations = &job_set["metadata"]["annotations"];
+    assert_eq!(
+        (&annotations[STAMP], &annotations["trainyard.dev/inputs"]),
+        (&json!("1.0.0"), &Value::Null)
+    );
 }
 
 /// A plugin that looks a node up, and notes whether it exists.

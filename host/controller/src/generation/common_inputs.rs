@@ -12,8 +12,8 @@ use trainyard_render::Renderer;
 pub(crate) struct CommonInputs(Arc<[u8]>);
 
 impl CommonInputs {
-    /// Returns the inputs of TrainJobs that are rendered with these plugins.
-    pub(super) fn new(renderer: &Renderer, write_defaults: bool) -> Self {
+    /// Returns the inputs of TrainJobs that are rendered with these plugins, whose plan has this digest.
+    pub(super) fn new(renderer: &Renderer, plan: &str, write_defaults: bool) -> Self {
         let (generation, facts) = (renderer.generation(), renderer.facts());
         let plugins = generation.plugins();
         // The configuration of a runtime is in the snapshot.
@@ -22,7 +22,7 @@ impl CommonInputs {
             "sources": crate::SOURCES,
             "plugins": plugins.collect::<Vec<_>>(),
             // Which of them run, and in which order.
-            "plan": generation.digest(&facts.facts),
+            "plan": plan,
             "clusterDomain": facts.cluster_domain,
             "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
             "facts": facts.facts.all(),

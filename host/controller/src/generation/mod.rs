@@ -44,12 +44,13 @@ impl Generation {
         let facts = renderer.facts();
         let loaded = renderer.generation().plugins();
         let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
+        let plan = renderer.generation().digest(&facts.facts);
         Self {
             number,
-            plan: renderer.generation().digest(&facts.facts).into(),
             reach: Reach::of(claims.clone(), facts.catalog.as_deref()),
             emitted: EmittedKinds::of(claims),
-            common: CommonInputs::new(&renderer, write_defaults),
+            common: CommonInputs::new(&renderer, &plan, write_defaults),
+            plan: plan.into(),
             renderer,
         }
     }

@@ -177,7 +177,7 @@ fn settings_that_decide_which_plugins_run_are_inputs() {
         let plugin = PluginInfo::new(manifest, "native", settings).unwrap();
         let plugin: Arc<dyn Plugin> = Arc::new(Idle(Arc::new(plugin)));
         let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
-        CommonInputs::new(&renderer, false)
+        Generation::new(0, renderer, false).common
     };
     let of_namespace = json!({"disabledFor": {"namespaces": ["ml"]}});
     let all = [

@@ -39,7 +39,7 @@ impl BoundedLabel {
 
 /// A label value without control characters, escaped as OpenMetrics requires. The library does not escape values, so a quote would end the
 /// label and allow forged metrics.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Label(String);
 
 impl Label {

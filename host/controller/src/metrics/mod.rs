@@ -4,6 +4,7 @@
 //! names and labels.
 
 mod admission;
+mod breakers;
 mod certificate;
 mod counted_later;
 mod held_text;
@@ -26,13 +27,14 @@ use std::{
 };
 
 use admission::AdmissionMetrics;
+use breakers::BreakerMetrics;
 use certificate::CertificateMetrics;
 pub use held_text::HeldText;
 use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
 use labels::{
     ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
-    NameLabels, PlanLabels, PluginLabels, ReasonLabels, ResultLabels,
+    PlanLabels, PluginLabels, ReasonLabels, ResultLabels,
 };
 use load::{QueueMetrics, TaskMetrics};
 use plugins::RevisionMetrics;
@@ -86,7 +88,7 @@ pub struct Metrics {
     plugin_fuel: Family<CallLabels, Counter>,
     plugin_writes: Family<CallLabels, Counter>,
     plugin_errors: Family<ErrorLabels, Counter>,
-    plugin_breakers: Family<NameLabels, Gauge>,
+    plugin_breakers: BreakerMetrics,
     plugins_loaded: Family<PluginLabels, Gauge>,
     plan: Family<PlanLabels, Gauge>,
     plugins_refused: Family<FileLabels, Gauge>,
@@ -174,7 +176,7 @@ impl Metrics {
             plugin_fuel: Family::default(),
             plugin_writes: Family::default(),
             plugin_errors: Family::default(),
-            plugin_breakers: Family::default(),
+            plugin_breakers: BreakerMetrics::default(),
             plugins_loaded: Family::default(),
             plan: Family::default(),
             plugins_refused: Family::default(),
@@ -294,11 +296,7 @@ impl Metrics {
             "Plugin calls without a result, by the kind of the error: refused, broke, trap, load, limit, missing, busy, open",
             self.plugin_errors.clone(),
         );
-        registry.register(
-            "trainyard_plugin_breakers_open",
-            "Namespaces for which the plugin is paused, because its calls keep exhausting their limits",
-            self.plugin_breakers.clone(),
-        );
+        registry.register_collector(Box::new(self.plugin_breakers.clone()));
         registry.register(
             "trainyard_plugin_loaded",
             "1 for each plugin of the running generation",
@@ -405,19 +403,20 @@ impl Metrics {
         }
     }
 
-    /// Changes for how many namespaces breakers of a plugin are open. Two generations may have plugins of one name.
-    pub(crate) fn breakers_changed(&self, id: &PluginId, by: i64) {
+    /// Sets how to count the open breakers of a plugin; `None` once it was dropped.
+    pub(crate) fn count_breakers(
+        &self,
+        id: &PluginId,
+        count: impl Fn() -> Option<usize> + Send + Sync + 'static,
+    ) {
         let plugin = Label::new(&id.name);
-        self.plugin_breakers
-            .get_or_create(&NameLabels { plugin })
-            .inc_by(by);
+        self.plugin_breakers.count_with(plugin, Box::new(count));
     }
 
     /// Shows the plugins of the running generation, in place of those that were shown before, and the digest of their plan.
     pub fn set_plugins<'p>(&self, plan: &str, plugins: impl IntoIterator<Item = &'p PluginId>) {
         self.plugins_loaded.clear();
         for id in plugins {
-            self.breakers_changed(id, 0);
             self.plugins_loaded
                 .get_or_create(&PluginLabels {
                     plugin: Label::new(&id.name),

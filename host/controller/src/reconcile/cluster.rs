@@ -62,6 +62,10 @@ pub(crate) trait Memory {
     /// changes make the rendering outdated.
     fn begin(&mut self);
 
+    /// Notes that writes for the creation or the update of a JobSet begin. Until a result is remembered, the last of them may be missing, or its
+    /// answer may have been lost.
+    fn begin_writes(&mut self);
+
     /// Remembers the result of this reconcile, and forgets the deleted JobSet that it has recreated.
     fn remember(&mut self, last: LastReconcile);
 
@@ -185,7 +189,7 @@ pub(crate) trait JobSets: Values {
         uid: &str,
     ) -> Result<WithFacts<SuspendedFacts, Self::JobSet>>;
 
-    /// Checks that the TrainJob in the store is current, and that there is no JobSet.
+    /// Checks that the TrainJob in the store is current, and that there is no JobSet, which the store may not show yet.
     async fn confirm_absence(&mut self) -> Result<()>;
 
     /// Applies the rendered JobSet.

@@ -19,6 +19,7 @@ use super::{
     snapshot::Snapshot,
     start::KnownJobSet,
     status,
+    vouch::Trust,
 };
 use crate::{
     fair::Worker,
@@ -139,7 +140,7 @@ impl Run<'_> {
         match snapshot {
             Some(WithFacts { value, .. }) if started => self.plan(job, value).await,
             None if started => Ok(()),
-            Some(WithFacts { facts, value }) if facts.trusted => {
+            Some(WithFacts { facts, value }) if facts.trust != Trust::Nothing => {
                 self.render(job, RuntimeSource::Snapshot, value).await
             }
             _ => self.render_current(job).await,
@@ -149,10 +150,7 @@ impl Run<'_> {
     /// Compares the patches of a TrainJob that has started with the runtime of its snapshot. No plugin is called.
     async fn plan(&mut self, job: &AdmittedTrainJob, snapshot: Snapshot) -> Result<()> {
         let job = job.job.clone();
-        if let Some(plan) = &snapshot.plan {
-            self.cluster.keep(plan);
-        }
-        let planned = self.cluster.plan(&job, &snapshot.runtime).await?;
+        let planned = self.cluster.plan(&job, &snapshot).await?;
         planned.map_err(|problems| {
             ReconcileError::render(job, snapshot.runtime, Stopped::Refused(problems))
         })

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use trainyard_render::RenderedObject;
 
-use super::{error::ReconcileError, object_ref::ObjectRef, object_version::ObjectVersion};
+use super::{
+    error::ReconcileError, object_ref::ObjectRef, object_version::ObjectVersion, vouch::Trust,
+};
 
 /// A value with its facts.
 #[derive(Clone, Debug)]
@@ -17,8 +19,8 @@ pub(crate) struct WithFacts<F, V> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotFacts {
     pub(crate) marks: SnapshotMarks,
-    /// Whether its content may be used. If not, an equal snapshot does not have to be written.
-    pub(crate) trusted: bool,
+    /// How far it is used.
+    pub(crate) trust: Trust,
     /// Whether it has a plan. A snapshot of the reference has none.
     pub(crate) has_plan: bool,
     /// The objects beside the JobSet.
@@ -52,7 +54,7 @@ pub(crate) enum FoundMarks {
 pub(crate) struct RenderedFacts {
     /// Whether the snapshot in the cluster is the one that it was rendered from.
     pub(crate) saved: bool,
-    /// The digest of the inputs for a suspended JobSet; empty for one that is to run.
+    /// The digest of the inputs for a suspended JobSet; empty for one that is to run, and for that of a TrainJob that has started.
     pub(crate) inputs: Box<str>,
     /// Whether the JobSet expires after its end.
     pub(crate) expires: bool,

@@ -8,7 +8,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use trainyard_model::lookup::Lookups;
+use trainyard_model::{lookup::Lookups, object::ApplyMode};
 use trainyard_render::RenderedObject;
 
 use crate::{generation::CommonInputs, watch::TrainJobState};
@@ -34,8 +34,9 @@ impl Inputs {
     }
 
     /// Whether a JobSet with this annotation was rendered from these inputs without lookups.
-    pub(crate) fn are_all_of(&self, annotation: Option<&str>) -> bool {
-        annotation.map(inputs_in) == Some(&*self.0)
+    pub(crate) fn are_all_of(&self, annotation: &str) -> bool {
+        let parts = annotation.split_once(RENDERING);
+        parts.is_some_and(|(inputs, _)| inputs == self.0)
     }
 
     /// Returns the annotation of a JobSet that was rendered from these inputs and lookups, with these objects beside it.
@@ -60,28 +61,23 @@ fn rendering(job_set: &Value, objects: &[RenderedObject]) -> String {
     let mut hash = Sha256::new();
     hash.update(job_set.to_string());
     for object in objects {
-        hash.update(format!("\n{} ", object.apply.name()));
-        hash.update(object.value.to_string());
+        let RenderedObject {
+            kind, name, apply, ..
+        } = object;
+        hash.update(format!("\n{} {kind} {name} ", apply.name()));
+        // One that exists never changes, whatever is rendered.
+        if *apply != ApplyMode::Once {
+            hash.update(object.value.to_string());
+        }
     }
     let digest = hash.finalize();
     hex::encode(digest.get(..16).unwrap_or(&digest))
 }
 
-/// Returns the digest of the inputs, with that of the lookups.
-fn inputs_in(annotation: &str) -> &str {
-    let parts = annotation.split_once(RENDERING);
-    parts.map_or(annotation, |(inputs, _)| inputs)
-}
-
-/// Whether two JobSets with these annotations were rendered from the same inputs.
-pub(crate) fn have_same_inputs(one: &str, other: &str) -> bool {
-    inputs_in(one) == inputs_in(other)
-}
-
 /// Whether two JobSets with these annotations, and the objects beside them, were rendered the same. An earlier release did not note that.
 pub(crate) fn have_same_rendering(one: &str, other: &str) -> bool {
-    let rendering = |annotation: &str| Some(annotation.split_once(RENDERING)?.1.to_owned());
-    rendering(one).is_some_and(|one| rendering(other).as_ref() == Some(&one))
+    let parts = one.split_once(RENDERING).zip(other.split_once(RENDERING));
+    parts.is_some_and(|((_, one), (_, other))| one == other)
 }
 
 #[cfg(test)]
@@ -92,7 +88,7 @@ mod tests {
 
     use trainyard_model::{
         lookup::{LookupAnswer, LookupKey},
-        object::{ApplyMode, ObjectKind, ObjectName},
+        object::{ObjectKind, ObjectName},
         plugin_info::PluginId,
     };
 
@@ -104,15 +100,18 @@ mod tests {
         let mut lookups = Lookups::default();
         let annotation = |lookups: &Lookups| inputs.annotation(lookups, &json!({}), &[]);
         let without = annotation(&lookups);
-        assert!(inputs.are_all_of(Some(&without)));
-        assert!(!inputs.are_all_of(Some("abd")) && !inputs.are_all_of(None));
+        assert!(inputs.are_all_of(&without));
+        // An earlier release did not note the rendering.
+        assert!(!inputs.are_all_of("abc"));
+        let other = Inputs("abd".to_owned());
+        assert!(!other.are_all_of(&without));
         let key = LookupKey::Served {
             api_version: "v1".to_owned(),
             kind: "Node".to_owned(),
         };
         lookups.insert(key.clone(), LookupAnswer::Served(true));
         let with = annotation(&lookups);
-        assert!(!inputs.are_all_of(Some(&with)));
+        assert!(!inputs.are_all_of(&with));
         lookups.insert(key, LookupAnswer::Served(false));
         assert_ne!(with, annotation(&lookups));
     }
@@ -138,9 +137,6 @@ mod tests {
         };
         let live = [object(ApplyMode::Live, "a")];
         let first = annotation("abc", 1, &live);
-        assert!(have_same_inputs(&first, &annotation("abc", 2, &[])));
-        assert!(have_same_inputs(&first, "abc"));
-        assert!(!have_same_inputs(&first, &annotation("abd", 1, &live)));
         assert!(have_same_rendering(&first, &annotation("abd", 1, &live)));
         let others = [
             annotation("abc", 2, &live),
@@ -154,5 +150,12 @@ mod tests {
             assert!(!have_same_rendering(&first, &other), "{other}");
         }
         assert!(!have_same_rendering("abc", "abc"));
+        // Such as the certificate authorities of the status server, which are rotated. An object that exists is not changed by a rendering.
+        let once = [
+            [object(ApplyMode::Once, "a")],
+            [object(ApplyMode::Once, "b")],
+        ];
+        let [one, other] = once.map(|objects| annotation("abc", 1, &objects));
+        assert!(have_same_rendering(&one, &other));
     }
 }

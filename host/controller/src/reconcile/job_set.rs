@@ -79,7 +79,7 @@ fn clear_marks(job_set: &mut Value) {
 }
 
 /// Returns the JobSet to apply for a TrainJob. It has the digests of its snapshot. An unsuspended one is marked as started; a suspended one
-/// has the digest of its inputs. With `held`, it stays suspended for now, and notes these entries, which its Jobs have to lose.
+/// has the digest of its inputs, if that is not empty. With `held`, it stays suspended for now, and notes these entries, which its Jobs have to lose.
 pub(crate) fn to_apply(
     rendered: &Value,
     inputs: &str,
@@ -94,10 +94,10 @@ pub(crate) fn to_apply(
     clear_marks(&mut job_set);
     if let Some(removed) = held {
         hold(&mut job_set, removed);
-    } else if job.suspend {
-        annotate(&mut job_set, INPUTS, inputs.to_owned());
-    } else {
+    } else if !job.suspend {
         mark_started(&mut job_set);
+    } else if !inputs.is_empty() {
+        annotate(&mut job_set, INPUTS, inputs.to_owned());
     }
     if recreated {
         annotate(&mut job_set, RECREATED, "true".to_owned());

@@ -141,6 +141,15 @@ impl Reconciler {
         is_reconciled && !has_ended() && has_not_started()
     }
 
+    /// Whether the last reconcile of a TrainJob was with the plugins that its namespace has now. A reconcile that has just begun may still change
+    /// that.
+    pub(crate) fn has_followed(&self, key: &NamespacedName) -> bool {
+        let pinned = self.pin(&key.namespace);
+        let last = self.last();
+        let last = last.get(key).and_then(Option::as_ref);
+        last.is_some_and(|last| last.common == pinned.generation().common)
+    }
+
     /// Returns the TrainJob in the store. What was remembered of a TrainJob that is gone or unreadable is discarded, and what one of another manager waited for.
     fn managed(&self, key: &NamespacedName) -> Result<Option<Arc<TrainJobState>>, ReconcileError> {
         let jobs = &self.stores.jobs;

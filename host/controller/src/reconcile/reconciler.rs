@@ -93,8 +93,8 @@ pub struct Reconciler {
     pub(super) runtime_budget: MemoryBudget,
     /// The small runtimes that were parsed last.
     pub(super) runtimes: Arc<RuntimeCache>,
-    /// The result of the last reconcile of each TrainJob, if everything was up to date.
-    last: Mutex<HashMap<NamespacedName, LastReconcile>>,
+    /// The result of the last reconcile of each TrainJob, if everything was up to date; `None` if it began to write and did not end.
+    last: Mutex<HashMap<NamespacedName, Option<LastReconcile>>>,
     /// The last write of the annotation of each TrainJob about its error.
     annotated: Mutex<HashMap<NamespacedName, AnnotationWrite>>,
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
@@ -235,16 +235,17 @@ impl Reconciler {
         ]
     }
 
+    /// Notes that a TrainJob is up to date with the plugins of its namespace.
     #[cfg(test)]
     pub(crate) fn note_last(&self, key: &NamespacedName) {
         let last = LastReconcile {
             uid: Box::default(),
             fingerprint: 0,
-            common: crate::generation::CommonInputs::default(),
+            common: self.pin(&key.namespace).generation().common.clone(),
             job_set: None,
             objects: None,
         };
-        self.last().insert(key.clone(), last);
+        self.last().insert(key.clone(), Some(last));
     }
 
     /// Notes that a reconcile succeeded, and forgets its write of the annotation about an error. Returns whether the TrainJob has to be
@@ -269,7 +270,7 @@ impl Reconciler {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, LastReconcile>> {
+    pub(super) fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, Option<LastReconcile>>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

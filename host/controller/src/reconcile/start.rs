@@ -24,6 +24,8 @@ pub(crate) struct Start {
     pub(crate) job_set: KnownJobSet,
     /// The result of the last reconcile, if it was of the same TrainJob.
     pub(crate) last: Option<LastReconcile>,
+    /// Whether this process began to create or update its JobSet, and did not end.
+    pub(crate) unfinished: bool,
     /// The inputs that it shares with the other TrainJobs of its generation.
     pub(crate) common: CommonInputs,
     /// Whether something that the JobSet was rendered from has changed since.
@@ -50,7 +52,8 @@ impl Start {
             now: Timestamp::now(),
             job: JobFacts::of(&key.name, job),
             job_set: KnownJobSet::of(reconciler, key, uid),
-            last: last.filter(|last| *last.uid == *uid),
+            unfinished: matches!(last, Some(None)),
+            last: last.flatten().filter(|last| *last.uid == *uid),
             common: generation.common.clone(),
             outdated: reconciler.interests.is_outdated(key),
             persists,
@@ -151,10 +154,7 @@ impl KnownJobSet {
     pub(crate) fn has_not_started(&self, status: &TrainJobStatus) -> bool {
         match &self.stored {
             StoredJobSet::Missing => true,
-            // A JobSet that has never run has the digest of its inputs.
-            StoredJobSet::Ours(found) => {
-                found.suspended && found.inputs.is_some() && !status::has_run(status)
-            }
+            StoredJobSet::Ours(found) => found.suspended && has_never_run(found, status),
             StoredJobSet::NotOurs => false,
         }
     }
@@ -176,6 +176,11 @@ impl KnownJobSet {
         let deleted = self.deleted.as_ref();
         deleted.is_some_and(|last| last.end.is_none())
     }
+}
+
+/// Whether the suspended JobSet of a TrainJob with this status has never run. Then it has the digest of its inputs.
+pub(crate) fn has_never_run(job_set: &JobSetState, status: &TrainJobStatus) -> bool {
+    job_set.inputs.is_some() && !status::has_run(status)
 }
 
 /// The JobSet of a TrainJob's name in the store.

@@ -43,10 +43,14 @@ impl Digests {
         }
     }
 
-    /// Whether the text has these digests. Only the runtime counts in a snapshot whose JobSet has not run.
-    fn are(&self, text: &str, started: bool) -> bool {
+    /// Returns how far a snapshot with these digests is used if its JobSet has this text. Only the runtime counts if the JobSet has not run.
+    fn trust(&self, text: &str, started: bool) -> Option<Trust> {
         let (runtime, others) = text.split_once('/').unwrap_or((text, ""));
-        runtime == self.runtime && (!started || others == self.others)
+        match (runtime == self.runtime, others == self.others) {
+            (true, true) => Some(Trust::Whole),
+            (true, false) if !started => Some(Trust::Renewed),
+            _ => None,
+        }
     }
 }
 
@@ -72,6 +76,8 @@ pub(crate) enum Voucher {
 pub(crate) enum Trust {
     /// It is the one that the JobSet was applied with.
     Whole,
+    /// Only its runtime is. All else was written for a JobSet that was not applied, or by another client, and is renewed until the JobSet runs.
+    Renewed,
     /// It is used as a snapshot of the reference, which has nothing but the runtime.
     RuntimeOnly,
     /// It is not used, except that an equal one does not have to be written.
@@ -101,10 +107,7 @@ impl Voucher {
     /// Returns how far a snapshot with these digests is used; `None` if another client has changed or recreated it.
     pub(crate) fn trust(&self, digests: &Digests, started: bool) -> Option<Trust> {
         match self {
-            Self::Digests { text, runs } => {
-                let is_it = digests.are(text, started || *runs);
-                is_it.then_some(Trust::Whole)
-            }
+            Self::Digests { text, runs } => digests.trust(text, started || *runs),
             Self::Reference => Some(Trust::RuntimeOnly),
             Self::Nothing => Some(Trust::Nothing),
         }
@@ -122,6 +125,8 @@ mod tests {
 
     #[test]
     fn changed_keys_are_noticed_once_the_job_set_has_run() {
+        use Trust::{Renewed, Whole};
+
         let known = data([("runtime", "a"), ("plan", "b"), ("lookups", "c")]);
         let of_job_set = |text: &str, runs| Voucher::Digests {
             text: text.into(),
@@ -131,44 +136,44 @@ mod tests {
         for (changed, queued, started) in [
             (
                 [("runtime", "a"), ("plan", "b"), ("lookups", "c")],
-                true,
-                true,
+                Some(Whole),
+                Some(Whole),
             ),
             (
                 [("runtime", "a"), ("plan", "B"), ("lookups", "c")],
-                true,
-                false,
+                Some(Renewed),
+                None,
             ),
             (
                 [("runtime", "a"), ("plan", "b"), ("placement", "c")],
-                true,
-                false,
+                Some(Renewed),
+                None,
             ),
             // The same text, divided in another way.
             (
                 [("runtime", "a"), ("planb", ""), ("lookups", "c")],
-                true,
-                false,
+                Some(Renewed),
+                None,
             ),
             (
                 [("runtime", "A"), ("plan", "b"), ("lookups", "c")],
-                false,
-                false,
+                None,
+                None,
             ),
             (
                 [("runtimes", "a"), ("plan", "b"), ("lookups", "c")],
-                false,
-                false,
+                None,
+                None,
             ),
         ] {
             let digests = Digests::of(&data(changed));
-            for (runs, was_started, is_whole) in [
+            for (runs, was_started, wanted) in [
                 (false, false, queued),
                 (false, true, started),
                 (true, false, started),
             ] {
                 let trust = of_job_set(&known, runs).trust(&digests, was_started);
-                assert_eq!(trust == Some(Trust::Whole), is_whole, "{changed:?}");
+                assert_eq!(trust, wanted, "{changed:?}");
             }
             assert_eq!(of_job_set("a", false).trust(&digests, false), None);
         }

@@ -420,13 +420,20 @@ async fn thousands_of_train_jobs_follow_the_plugins_at_a_bounded_rate() {
     for number in 0..COUNT {
         put(&work, &number.to_string(), &json!({}), None);
     }
+    // The namespaces of half of them have the same plugins as before, as in a step of a rollout.
+    let is_new = |key: &NamespacedName| key.name.ends_with(['0', '2', '4', '6', '8']);
+    for (key, _) in work.stores.jobs.objects() {
+        if !is_new(&key) {
+            work.reconciler.note_last(&key);
+        }
+    }
     let began = tokio::time::Instant::now();
     work.queue_unstarted();
-    let mut by_second = [0; 201];
+    let mut by_second = [0; 101];
     for _ in 0..COUNT {
         let running = work.queue.next().await.unwrap();
         let second = usize::try_from(began.elapsed().as_secs()).unwrap();
-        by_second[second] += 1;
+        by_second[second] += usize::from(is_new(running.key()));
         running.succeed();
     }
     assert!(by_second.iter().all(|count| *count <= 51), "{by_second:?}");

@@ -162,7 +162,7 @@ pub(crate) enum Act {
     Pause,
     /// It is never answered.
     Hang,
-    /// It is answered with 503, and not executed.
+    /// It is answered with 503, and not executed, unless it was executed already.
     Refuse,
     /// It is not executed, because the user has no permission.
     Forbid,
@@ -579,7 +579,10 @@ impl Cluster {
                 },
             }
         };
-        self.ask(When::Done, (verb, &place.plural), &traffic).await;
+        let done = self.ask(When::Done, (verb, &place.plural), &traffic).await;
+        if done == Act::Refuse {
+            return status(503, "ServiceUnavailable");
+        }
         let text = value.to_string();
         self.note(verb, &place.plural, text.len());
         match code {

@@ -308,12 +308,13 @@ impl ReconcileError {
         )
     }
 
-    /// Whether a started TrainJob cannot be rendered by its plugins or its pinned plan.
-    pub(crate) fn is_of_plugins(&self) -> bool {
-        matches!(
+    /// Whether a started TrainJob cannot be rendered from its inputs, by its plugins or with its pinned plan.
+    pub(crate) fn is_of_rendering(&self) -> bool {
+        let is_of_plugins = matches!(
             self,
             Self::PlanIsPinned { .. } | Self::Panicked(_) | Self::Secret(_)
-        )
+        );
+        is_of_plugins || self.is_of_input()
     }
 
     /// Returns the error of a rendering.

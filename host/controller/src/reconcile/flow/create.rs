@@ -6,6 +6,7 @@ use crate::reconcile::{
     cluster::{Apply, Basis, Cluster, MarksToSet, RuntimeSource},
     error::{ReconcileError, SnapshotError},
     facts::{Owner, SnapshotFacts, WithFacts},
+    vouch::Trust,
 };
 
 impl<C: Cluster> Flow<'_, C> {
@@ -13,9 +14,9 @@ impl<C: Cluster> Flow<'_, C> {
     pub(super) async fn create(&mut self) -> Result<()> {
         self.cluster.begin();
         let train_job = self.cluster.train_job().await?;
-        if self.start.job.had_job_set() {
-            // An outdated store would recreate the JobSet of a TrainJob that was deleted or has ended.
-            self.cluster.confirm_train_job().await?;
+        if self.may_have_job_set() {
+            // An outdated store would recreate the JobSet of a TrainJob that was deleted or has ended, or write over another JobSet.
+            self.cluster.confirm_absence().await?;
         }
         let Some(rendering) = self.render_new(&train_job).await? else {
             return self.end_unseen().await;
@@ -51,6 +52,10 @@ impl<C: Cluster> Flow<'_, C> {
             Err(error) => return Err(error),
         };
         let found = self.read_snapshot(train_job).await?.ok_or(error)?;
+        // A controller that led before may have created the JobSet.
+        if !self.may_have_job_set() {
+            self.cluster.confirm_absence().await?;
+        }
         match rendering {
             Some(mut rendering) if self.is_unused(&found.facts) => {
                 self.save(&mut rendering).await?;
@@ -58,6 +63,11 @@ impl<C: Cluster> Flow<'_, C> {
             }
             _ => self.render_existing(train_job, found).await,
         }
+    }
+
+    /// Whether there may be a JobSet that the store does not show: the watch may be behind, and the answer to its creation may have been lost.
+    fn may_have_job_set(&self) -> bool {
+        self.start.unfinished || self.start.job.had_job_set()
     }
 
     /// Whether no JobSet was created from the snapshot, for example because the API server refuses the runtime's pods. A runtime that was
@@ -90,7 +100,7 @@ impl<C: Cluster> Flow<'_, C> {
             };
             self.mark(mark).await?;
         }
-        let mut rendering = if facts.trusted {
+        let mut rendering = if facts.trust != Trust::Nothing {
             let basis = Basis {
                 source: RuntimeSource::Snapshot,
                 snapshot: value,
@@ -117,7 +127,8 @@ impl<C: Cluster> Flow<'_, C> {
         has_run && !has_not_ended
     }
 
-    /// Applies the JobSet without force.
+    /// Applies the JobSet without force. Server-side apply has no precondition that there is none; if there may be one, its absence was confirmed.
+    /// A JobSet that is created by a POST would keep all fields that a later apply leaves out.
     async fn apply_new(&mut self, rendering: &C::Rendering) -> Result<()> {
         let how = Apply {
             over: None,
@@ -139,7 +150,6 @@ impl<C: Cluster> Flow<'_, C> {
     /// Ends a TrainJob whose JobSet ran and was deleted, without its end being observed.
     async fn end_unseen(&mut self) -> Result<()> {
         because("the JobSet was deleted and it is not known how it ended");
-        self.cluster.confirm_absence().await?;
         self.cluster.note_unseen_end();
         let name = self.start.job.name.to_string();
         self.report(ReconcileError::EndIsUnknown { name });

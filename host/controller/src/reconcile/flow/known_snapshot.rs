@@ -8,6 +8,7 @@ use crate::reconcile::{
     error::ReconcileError,
     facts::{FoundMarks, RenderedFacts, SnapshotFacts, SnapshotMarks, WithFacts},
     object_ref::ObjectRef,
+    vouch::Trust,
 };
 
 /// What is known of the snapshot in the cluster.
@@ -59,6 +60,12 @@ impl<S> KnownSnapshot<S> {
         self.marks().is_some_and(|marks| marks.recreate)
     }
 
+    /// Whether it is the one that the JobSet was applied with.
+    pub(super) fn is_vouched(&self) -> bool {
+        self.facts()
+            .is_some_and(|facts| facts.trust == Trust::Whole)
+    }
+
     /// Whether the reference created it, so that it has no plan and lists no objects.
     pub(super) fn is_of_reference(&self) -> bool {
         self.facts().is_some_and(|facts| !facts.has_plan)
@@ -96,8 +103,9 @@ impl<C: Cluster> Flow<'_, C> {
         Ok(foreign)
     }
 
-    /// Saves the snapshot of the rendering, unless it is saved.
+    /// Saves the snapshot of the rendering, unless it is saved. It is the first of all writes of a reconcile that creates or updates a JobSet.
     pub(super) async fn save(&mut self, rendering: &mut Rendering<C>) -> Result<()> {
+        self.cluster.begin_writes();
         let WithFacts { facts, value } = rendering;
         if facts.saved {
             return Ok(());

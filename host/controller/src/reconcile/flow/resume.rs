@@ -37,7 +37,7 @@ impl<C: Cluster> Flow<'_, C> {
                 Some(rendering)
             }
             // Its plugins are missing or have changed; the snapshot notes their placement.
-            Err(error) if error.is_of_input() || error.is_of_plugins() => {
+            Err(error) if error.is_of_rendering() => {
                 self.report(error);
                 None
             }

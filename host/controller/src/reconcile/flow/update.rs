@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{
     reconcile::{
-        cluster::{Apply, Basis, Cluster, RuntimeSource, WantedPlacement},
+        cluster::{Apply, Basis, Cluster, WantedPlacement},
         error::ReconcileError,
         facts::RenderedFacts,
-        inputs::{have_same_inputs, have_same_rendering},
+        inputs::have_same_rendering,
         last_reconcile::AppliedObject,
         object_ref::ObjectRef,
         outcome::Report,
-        start::Start,
+        start::{Start, has_never_run},
     },
     watch::JobSetState,
 };
@@ -25,8 +25,7 @@ impl<C: Cluster> Flow<'_, C> {
     /// Updates or resumes a suspended JobSet.
     pub(super) async fn update_or_resume(&mut self, found: &JobSetState) -> Result<()> {
         let job = &self.start.job;
-        // A JobSet that has never run has the digest of its inputs.
-        let never_run = !job.has_run() && found.inputs.is_some();
+        let never_run = has_never_run(found, &job.status);
         // If the TrainJob is not suspended, its JobSet is unsuspended, even if another client suspended it.
         if job.desired.suspend && self.is_up_to_date(found, never_run) {
             if self.start.last.is_none() {
@@ -49,7 +48,7 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest. One that has run does not follow the plugins.
     fn is_up_to_date(&self, found: &JobSetState, never_run: bool) -> bool {
-        if self.start.outdated {
+        if self.start.outdated || self.may_be_unfinished() {
             return false;
         }
         if let Some(last) = &self.start.last {
@@ -58,7 +57,19 @@ impl<C: Cluster> Flow<'_, C> {
         }
         // The snapshot of a recreated JobSet may not be updated yet.
         let noted = found.inputs.as_deref().filter(|_| !found.recreated);
-        noted.is_some_and(|noted| self.cluster.inputs().are_all_of(Some(noted)))
+        noted.is_some_and(|noted| self.cluster.inputs().are_all_of(noted))
+    }
+
+    /// Whether the last update may have written the snapshot or objects, and not the JobSet. After a restart, only the annotation about its error
+    /// shows it.
+    fn may_be_unfinished(&self) -> bool {
+        let Start {
+            job,
+            last,
+            unfinished,
+            ..
+        } = self.start;
+        *unfinished || last.is_none() && job.error.is_some()
     }
 
     /// Resumes a JobSet that has run, unless it stays suspended and no object follows the TrainJob.
@@ -85,41 +96,26 @@ impl<C: Cluster> Flow<'_, C> {
     async fn update(
         &mut self,
         train_job: &C::TrainJob,
-        found: &JobSetState,
+        known: &JobSetState,
         basis: Basis<C::Snapshot>,
     ) -> Result<()> {
-        let early = match self.have_only_plugins_changed() {
-            true => Some(self.render(train_job, &basis).await),
-            false => None,
-        };
-        // The store has every write of this process. If another client changes the JobSet, the watch will show it.
-        if let Some(Ok(rendering)) = &early
-            && self.is_as_applied(found.inputs.as_deref(), basis.source, &rendering.facts)
+        let rendered = self.render(train_job, &basis).await;
+        if let Ok(rendering) = &rendered
+            && self.is_as_applied(known, &rendering.facts)
         {
             self.remember_unchanged(&rendering.facts);
             return Ok(());
         }
-        let found = self.cluster.suspended_job_set(&found.uid).await?;
+        let found = self.cluster.suspended_job_set(&known.uid).await?;
         if found.facts.started {
             return self.resume_unnoted(train_job, found, basis).await;
         }
-        let mut rendering = match early {
-            Some(rendered) => rendered?,
-            None => self.render(train_job, &basis).await?,
-        };
-        let as_applied = self.is_as_applied(
-            found.facts.inputs.as_deref(),
-            basis.source,
-            &rendering.facts,
-        );
+        let mut rendering = rendered?;
         self.save(&mut rendering).await?;
         self.report_warnings(&rendering.facts);
-        let facts = &rendering.facts;
-        if as_applied {
-            self.remember_unchanged(facts);
-            return Ok(());
-        }
-        let objects = self.write_all(&facts.objects, JobSetStage::Fresh).await?;
+        let objects = self
+            .write_all(&rendering.facts.objects, JobSetStage::Fresh)
+            .await?;
         if self.apply_over(train_job, found, &rendering.value).await? {
             self.note_applied(&rendering.facts).await?;
         }
@@ -128,34 +124,22 @@ impl<C: Cluster> Flow<'_, C> {
         Ok(())
     }
 
-    /// Whether nothing but the plugins of its namespace has changed since this process found the JobSet up to date.
-    fn have_only_plugins_changed(&self) -> bool {
-        let Start {
-            job, last, common, ..
-        } = self.start;
-        let last = last.as_ref().filter(|_| job.desired.suspend);
-        last.is_some_and(|last| last.fingerprint == job.fingerprint && last.common != *common)
+    /// Whether a JobSet that stays suspended was applied as it is rendered now, maybe from other inputs. Other inputs that the snapshot pins count,
+    /// because the JobSet vouches for it. The store has every write of this process that was answered; if another client changes the JobSet,
+    /// the watch will show it.
+    fn is_as_applied(&self, known: &JobSetState, rendered: &RenderedFacts) -> bool {
+        let is_vouched = rendered.saved && self.snapshot.is_vouched();
+        let noted = known.inputs.as_deref();
+        let is_same = noted.is_some_and(|noted| have_same_rendering(noted, &rendered.inputs));
+        is_same && is_vouched && self.start.job.desired.suspend && !self.may_be_unfinished()
     }
 
-    /// Whether a JobSet that stays suspended, and has this digest, was applied as it is rendered now: from the same inputs, or from others with
-    /// the same result. Other inputs that the snapshot pins count, because the JobSet vouches for it.
-    fn is_as_applied(
-        &self,
-        noted: Option<&str>,
-        source: RuntimeSource,
-        rendered: &RenderedFacts,
-    ) -> bool {
-        // The JobSet does not vouch for a snapshot of the current runtime yet.
-        let is_known = source == RuntimeSource::Snapshot;
-        let noted = noted.filter(|_| is_known && self.start.job.desired.suspend);
-        noted.is_some_and(|noted| {
-            have_same_inputs(noted, &rendered.inputs)
-                || rendered.saved && have_same_rendering(noted, &rendered.inputs)
-        })
-    }
-
-    /// Remembers that a suspended JobSet was left unchanged.
+    /// Remembers that a suspended JobSet was left unchanged. Its TrainJob may have warnings that are new.
     fn remember_unchanged(&mut self, rendered: &RenderedFacts) {
+        let (last, fingerprint) = (self.start.last.as_ref(), self.start.job.fingerprint);
+        if last.is_none_or(|last| last.fingerprint != fingerprint) {
+            self.report_warnings(rendered);
+        }
         let objects = rendered.objects.iter().map(|it| it.object.clone());
         let objects: Vec<_> = objects.collect();
         self.remember(Some(AppliedObject::unknown(&objects)));

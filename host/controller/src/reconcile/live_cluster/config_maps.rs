@@ -164,6 +164,8 @@ impl RenderedJobSet {
     fn written(&mut self, map: &ConfigMap) -> SnapshotFacts {
         self.snapshot.stored = map.data.as_ref().map(Digests::of);
         self.snapshot_written = true;
+        // The JobSet does not vouch for it yet.
+        self.snapshot.trust = Trust::Nothing;
         self.snapshot.facts_at(ObjectVersion::of(&map.metadata))
     }
 }

@@ -70,13 +70,22 @@ impl JobSets for LiveCluster<'_> {
         })
     }
 
+    /// The store is updated with the answer.
     async fn confirm_absence(&mut self) -> Result<()> {
         self.confirm_train_job().await?;
         let name = &self.key.name;
-        match self.read::<JobSetObject>(name).await? {
-            None => Ok(()),
-            Some(_) => Err(ReconcileError::changed_job_set(name)),
+        let request = objects::<JobSetObject>(&self.key.namespace);
+        let request = request.get(name, &GetParams::default());
+        let found = unless_gone(answer::<JobSetObject>(&self.reconciler.client, request).await);
+        let found = found
+            .map_err(|error| ReconcileError::api(format!("reading JobSet `{name}`"), error))?;
+        let Some(found) = found else {
+            return Ok(());
+        };
+        if let Some((key, read)) = found {
+            self.reconciler.stores.job_sets.put_read(key, read);
         }
+        Err(ReconcileError::changed_job_set(name))
     }
 
     async fn apply_job_set(

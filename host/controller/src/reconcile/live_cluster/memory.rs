@@ -20,7 +20,14 @@ impl Memory for LiveCluster<'_> {
 
     fn begin(&mut self) {
         self.reconciler.interests.begin(self.key);
-        self.forget_last();
+        let mut last = self.reconciler.last();
+        if last.get(self.key).is_some_and(Option::is_some) {
+            last.remove(self.key);
+        }
+    }
+
+    fn begin_writes(&mut self) {
+        self.reconciler.last().insert(self.key.clone(), None);
     }
 
     fn remember(&mut self, last: LastReconcile) {
@@ -28,7 +35,7 @@ impl Memory for LiveCluster<'_> {
             let all = &self.reconciler.deleted_job_sets;
             all.forget_recreated(self.key, deleted);
         }
-        self.reconciler.last().insert(self.key.clone(), last);
+        self.reconciler.last().insert(self.key.clone(), Some(last));
     }
 
     fn settle(&mut self, interests: KeptInterests) {

@@ -26,7 +26,7 @@ use placements::PlacementChanges;
 use rendering::RenderedJobSet;
 use serde::de::DeserializeOwned;
 use train_jobs::AdmittedTrainJob;
-use trainyard_model::{deadline::Deadline, object::ObjectKind, plan::Plan};
+use trainyard_model::{deadline::Deadline, object::ObjectKind};
 use trainyard_render::Renderer;
 
 use super::{
@@ -176,13 +176,6 @@ impl<'a> LiveCluster<'a> {
         let found = feed.all(size).await.map_err(FeedError::into_call);
         let what = || format!("listing the {}s of JobSet `{}`", kind.kind, self.key.name);
         found.map_err(|error| ReconcileError::api(what(), error))
-    }
-
-    /// Uses the generation that keeps the pinned plan of a TrainJob that has started, if one is held.
-    pub(super) fn keep(&mut self, plan: &Plan) {
-        if let Some(generation) = self.pinned.keeping(plan).first() {
-            self.pinned.switch_to(generation);
-        }
     }
 
     /// Runs a task on a blocking thread, such as parsing, rendering or comparing. Other reconciles can use the worker in the meantime.

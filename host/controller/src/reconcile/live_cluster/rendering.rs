@@ -62,8 +62,8 @@ impl Renderings for LiveCluster<'_> {
         let mut refused = None;
         for generation in self.pinned.keeping(plan) {
             match self.render_with(&generation, job, basis, existing).await {
-                // A further plugin, or another fact, would change the plan of this TrainJob.
-                Err(error) if error.is_pinned() => _ = refused.get_or_insert(error),
+                // A further plugin, or another fact, would change the plan of this TrainJob, or refuses it.
+                Err(error) if error.is_of_rendering() => _ = refused.get_or_insert(error),
                 rendered => {
                     self.pinned.switch_to(&generation);
                     return rendered;
@@ -201,8 +201,8 @@ impl RenderTask {
         let runtime = &self.snapshot.runtime;
         let warnings = rendered.warnings.iter();
         let warnings = warnings.map(|warning| warning.for_event(&self.job, runtime));
-        // A JobSet that is to run has no digest of its inputs.
-        let inputs = if self.job.suspend {
+        // A JobSet that is to run, or of a TrainJob that has started, has no digest of its inputs: it follows no plugins.
+        let inputs = if self.job.suspend && !self.snapshot.started {
             let (job_set, objects) = (&rendered.job_set, &rendered.objects);
             self.inputs
                 .annotation(&self.snapshot.lookups, job_set, objects)

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kube::api::ListParams;
-use trainyard_api::{Runtime, TrainJob, runtime::RuntimeKind, trainjob::RuntimeRef};
-use trainyard_render::Problem;
+use trainyard_api::{TrainJob, runtime::RuntimeKind, trainjob::RuntimeRef};
+use trainyard_render::{Problem, Renderer};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::{
@@ -105,16 +105,30 @@ impl LiveCluster<'_> {
         Ok(found.into_iter().next())
     }
 
-    /// Returns the problems of a TrainJob and a runtime that are found before a plugin is called.
+    /// Returns the problems of a TrainJob that has started which are found before a plugin is called. There are none if a generation that keeps its
+    /// plan finds none.
     pub(in crate::reconcile) async fn plan(
         &self,
         job: &Arc<TrainJob>,
-        runtime: &Arc<Runtime>,
+        snapshot: &Snapshot,
     ) -> Result<Result<(), Vec<Problem>>> {
-        let (job, runtime) = (job.clone(), runtime.clone());
-        let namespace = self.key.namespace.clone();
-        self.on_thread(move |renderer, _| renderer.plan(&job, &runtime, &namespace).map(drop))
-            .await
+        let keeping = snapshot.plan.as_ref().map(|plan| self.pinned.keeping(plan));
+        let mut generations = keeping.unwrap_or_default();
+        if generations.is_empty() {
+            generations.push(self.pinned.generation().clone());
+        }
+        let mut first = Ok(());
+        for generation in generations {
+            let (job, runtime) = (job.clone(), snapshot.runtime.clone());
+            let namespace = self.key.namespace.clone();
+            let plan = move |renderer: &Renderer, _: &_| renderer.plan(&job, &runtime, &namespace);
+            match self.on_thread_with(&generation, plan).await? {
+                Ok(_) => return Ok(Ok(())),
+                Err(problems) if first.is_ok() => first = Err(problems),
+                Err(_) => {}
+            }
+        }
+        Ok(first)
     }
 
     /// Reads a runtime. A small one is parsed once for all TrainJobs; a large one, when the memory budget has room for it.

@@ -57,8 +57,8 @@ pub struct Snapshot {
     pub(crate) recreate: bool,
     /// The digests of the ConfigMap, if it was read or written.
     pub(crate) stored: Option<Digests>,
-    /// Whether the content of the ConfigMap may be used.
-    pub(crate) trusted: bool,
+    /// How far the content of the ConfigMap is used.
+    pub(crate) trust: Trust,
 }
 
 impl Snapshot {
@@ -88,7 +88,7 @@ impl Snapshot {
             started: false,
             recreate: false,
             stored: None,
-            trusted: true,
+            trust: Trust::Nothing,
         }
     }
 
@@ -100,7 +100,7 @@ impl Snapshot {
                 started: self.started,
                 recreate: self.recreate,
             },
-            trusted: self.trusted,
+            trust: self.trust,
             has_plan: self.plan.is_some(),
             objects: self.objects.as_slice().into(),
         }
@@ -188,7 +188,7 @@ impl Snapshot {
 
     /// Limits the snapshot to what may be used of it.
     pub(crate) fn limit(&mut self, trust: Trust) {
-        self.trusted = trust != Trust::Nothing;
+        self.trust = trust;
         if trust == Trust::RuntimeOnly {
             (self.plan, self.placement, self.config) = (None, None, Value::Null);
             self.lookups = Arc::default();

@@ -3,6 +3,7 @@
 
 mod each_case_has_its_calls;
 mod errors_are_annotated;
+mod interrupted_writes_are_repeated;
 mod objects_change_as_their_modes_let;
 mod reconciles_end_where_they_should;
 mod warnings_are_reported_once_for_each_change;

@@ -23,7 +23,7 @@ fn a_suspended_job_set_that_has_never_run() {
     fn snapshot(world: &mut World) -> &mut SimSnapshot {
         world.snapshot.as_mut().unwrap()
     }
-    let same = "inputs of 1";
+    let same = "inputs of 1#rendering of 1";
     check(vec![
         (
             "it was rendered from the same inputs",
@@ -34,13 +34,35 @@ fn a_suspended_job_set_that_has_never_run() {
         (
             "it was rendered from other inputs",
             waits("others", |_| {}),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
             None,
         ),
         (
             "it was recreated, and its snapshot may be outdated",
             waits(same, |world| job_set(world).recreated = true),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, remember",
+            None,
+        ),
+        (
+            "it was rendered from the same inputs, and the last reconcile did not end",
+            waits(same, |world| world.unfinished = true),
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "it was rendered from the same inputs, and the last reconcile failed before the controller was restarted",
+            waits(same, |world| world.job.error = Some("a".into())),
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "it does not vouch for its snapshot",
+            waits(same, |world| {
+                remembers(world, 1, None);
+                job_set(world).vouches_for = Some("another".into());
+                world.plugins = 2;
+            }),
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
             None,
         ),
         (
@@ -51,7 +73,7 @@ fn a_suspended_job_set_that_has_never_run() {
         ),
         (
             "other plugins render it in the same way",
-            waits("inputs of 1#rendering of 1, false", |world| {
+            waits(same, |world| {
                 remembers(world, 1, None);
                 world.plugins = 2;
             }),
@@ -60,7 +82,7 @@ fn a_suspended_job_set_that_has_never_run() {
         ),
         (
             "other plugins render it in another way",
-            waits("inputs of 1#rendering of 1, false", |world| {
+            waits(same, |world| {
                 remembers(world, 1, None);
                 world.plugins = 1;
             }),
@@ -69,13 +91,13 @@ fn a_suspended_job_set_that_has_never_run() {
         ),
         (
             "other plugins were loaded before the controller was restarted, and rendered it in the same way",
-            waits("inputs of 1 with 2#rendering of 1, false", |_| {}),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            waits("inputs of 1 with 2#rendering of 1", |_| {}),
+            "begin, read TrainJob, read snapshot, render snapshot, remember",
             None,
         ),
         (
             "other plugins render it in the same way, and an earlier release did not note how",
-            waits(same, |world| {
+            waits("inputs of 1", |world| {
                 remembers(world, 1, None);
                 world.plugins = 2;
             }),
@@ -103,19 +125,19 @@ fn a_suspended_job_set_that_has_never_run() {
         (
             "the TrainJob has changed since",
             waits(same, |world| remembers(world, 2, None)),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, remember",
             None,
         ),
         (
             "an object that was looked up has changed",
             waits(same, |world| world.outdated = true),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, remember",
             None,
         ),
         (
             "its snapshot is missing",
             waits("others", |world| world.snapshot = None),
-            "begin, read TrainJob, read snapshot, read runtime, read JobSet, render runtime, create snapshot, compare with all, apply JobSet over, remember",
+            "begin, read TrainJob, read snapshot, read runtime, render runtime, read JobSet, create snapshot, compare with all, apply JobSet over, remember",
             None,
         ),
         (
@@ -124,13 +146,13 @@ fn a_suspended_job_set_that_has_never_run() {
                 world.snapshot = None;
                 world.fail("create snapshot", Fault::Conflict);
             }),
-            "begin, read TrainJob, read snapshot, read runtime, read JobSet, render runtime, create snapshot",
+            "begin, read TrainJob, read snapshot, read runtime, render runtime, read JobSet, create snapshot",
             Some("conflict"),
         ),
         (
             "its snapshot cannot be used, and may be replaced",
             waits("others", |world| snapshot(world).broken = true),
-            "begin, read TrainJob, read snapshot, read marks, read runtime, read JobSet, render runtime, replace snapshot, compare with all, apply JobSet over, remember; warns of snapshot",
+            "begin, read TrainJob, read snapshot, read marks, read runtime, render runtime, read JobSet, replace snapshot, compare with all, apply JobSet over, remember; warns of snapshot",
             None,
         ),
         (
@@ -150,37 +172,37 @@ fn a_suspended_job_set_that_has_never_run() {
         (
             "the snapshot still shows that there is no JobSet",
             waits("others", |world| snapshot(world).recreate = true),
-            "begin, read TrainJob, read snapshot, mark recreated, read JobSet, render snapshot, compare with all, apply JobSet over, remember",
+            "begin, read TrainJob, read snapshot, mark recreated, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
             None,
         ),
         (
             "the snapshot was rendered from an earlier version of the TrainJob",
             runs(|world| snapshot(world).fingerprint = 0),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, replace snapshot, compare with all, apply JobSet over, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, replace snapshot, compare with all, apply JobSet over, remember",
             None,
         ),
         (
             "it has run and was suspended, which was not noted",
             runs(|world| job_set(world).started = true),
-            "begin, read TrainJob, read snapshot, read JobSet, mark started, render pinned snapshot, compare with rendered placement, resume, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, mark started, render pinned snapshot, compare with rendered placement, resume, remember",
             None,
         ),
         (
             "it is to run",
             runs(|_| {}),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
             None,
         ),
         (
             "its Jobs have entries to lose",
             runs(|world| world.placement = 1),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over held, read JobSet, list Jobs, apply JobSet over, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over held, read JobSet, list Jobs, apply JobSet over, remember",
             None,
         ),
         (
             "immutable fields would change",
             runs(|world| world.mutable = false),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, check creatable, delete JobSet, remember",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, check creatable, delete JobSet, remember",
             None,
         ),
         (
@@ -189,13 +211,13 @@ fn a_suspended_job_set_that_has_never_run() {
                 world.mutable = false;
                 world.fail("check creatable", Fault::Refused);
             }),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, check creatable",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, check creatable",
             Some("api"),
         ),
         (
             "immutable fields would change while pods of it end",
             runs(|world| (world.mutable, job_set(world).active) = (false, true)),
-            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over",
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over",
             Some("api"),
         ),
     ]);

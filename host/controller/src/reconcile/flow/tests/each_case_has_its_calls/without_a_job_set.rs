@@ -118,7 +118,16 @@ fn without_a_job_set() {
         (
             "it had a JobSet",
             world(had_one, |_| {}),
-            "begin, read TrainJob, confirm TrainJob, read runtime, render runtime, create snapshot, apply JobSet, remember",
+            "begin, read TrainJob, confirm absence, read runtime, render runtime, create snapshot, apply JobSet, remember",
+            None,
+        ),
+        (
+            "its creation failed, or was not answered",
+            world(job(), |world| {
+                world.unfinished = true;
+                snapshot(|_| {})(world);
+            }),
+            "begin, read TrainJob, confirm absence, read runtime, render runtime, create snapshot, read snapshot, replace snapshot, apply JobSet, remember",
             None,
         ),
         (
@@ -133,13 +142,13 @@ fn without_a_job_set() {
                 world.runtime = false;
                 snapshot(|_| {})(world);
             }),
-            "begin, read TrainJob, read runtime, read snapshot, read runtime",
+            "begin, read TrainJob, read runtime, read snapshot, confirm absence, read runtime",
             Some("no_runtime"),
         ),
         (
             "its snapshot was never used, and the runtime was corrected",
             world(job(), snapshot(|it| it.fingerprint = 0)),
-            "begin, read TrainJob, read runtime, render runtime, create snapshot, read snapshot, replace snapshot, apply JobSet, remember",
+            "begin, read TrainJob, read runtime, render runtime, create snapshot, read snapshot, confirm absence, replace snapshot, apply JobSet, remember",
             None,
         ),
         (
@@ -151,7 +160,7 @@ fn without_a_job_set() {
         (
             "its JobSet has run, and its deletion was not seen",
             world(that_ran(), |_| {}),
-            "begin, read TrainJob, confirm TrainJob, read snapshot, confirm absence, note unseen end; warns of end_is_unknown",
+            "begin, read TrainJob, confirm absence, read snapshot, note unseen end; warns of end_is_unknown",
             None,
         ),
         (
@@ -159,13 +168,13 @@ fn without_a_job_set() {
             world(that_ran(), |world| {
                 world.fail("confirm absence", Fault::Conflict);
             }),
-            "begin, read TrainJob, confirm TrainJob, read snapshot, confirm absence",
+            "begin, read TrainJob, confirm absence",
             Some("conflict"),
         ),
         (
             "its JobSet has run, and was seen to be deleted",
             world(that_ran(), deleted(|_| {})),
-            "begin, read TrainJob, confirm TrainJob, read snapshot, mark started and deleted, render pinned snapshot, apply JobSet recreated, mark recreated, remember",
+            "begin, read TrainJob, confirm absence, read snapshot, mark started and deleted, render pinned snapshot, apply JobSet recreated, mark recreated, remember",
             None,
         ),
         (
@@ -174,7 +183,7 @@ fn without_a_job_set() {
                 that_ran(),
                 deleted(|it| (it.started, it.recreate) = (true, true)),
             ),
-            "begin, read TrainJob, confirm TrainJob, read snapshot, render pinned snapshot, apply JobSet recreated, mark recreated, remember",
+            "begin, read TrainJob, confirm absence, read snapshot, render pinned snapshot, apply JobSet recreated, mark recreated, remember",
             None,
         ),
         (
@@ -209,19 +218,19 @@ fn nothing_vouches_for_its_snapshot() {
         (
             "the current runtime gives the same snapshot",
             has(1, true),
-            "begin, read TrainJob, confirm TrainJob, read snapshot, read runtime, render pinned runtime, apply JobSet recreated, mark recreated, remember",
+            "begin, read TrainJob, confirm absence, read snapshot, read runtime, render pinned runtime, apply JobSet recreated, mark recreated, remember",
             None,
         ),
         (
             "the current runtime gives another one, and it is immutable",
             has(0, true),
-            "begin, read TrainJob, confirm TrainJob, read snapshot, read runtime, render pinned runtime",
+            "begin, read TrainJob, confirm absence, read snapshot, read runtime, render pinned runtime",
             Some("snapshot"),
         ),
         (
             "it cannot be rendered",
             has(1, false),
-            "begin, read TrainJob, confirm TrainJob, read snapshot, read runtime",
+            "begin, read TrainJob, confirm absence, read snapshot, read runtime",
             Some("no_runtime"),
         ),
     ]);

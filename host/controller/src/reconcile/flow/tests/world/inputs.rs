@@ -20,6 +20,7 @@ use crate::{
         facts::{FoundMarks, ObjectToWrite, RenderedFacts, WithFacts},
         inputs::Inputs,
         last_reconcile::AppliedObject,
+        vouch::Trust,
     },
     watch::{State as _, TrainJobStatus},
 };
@@ -45,12 +46,17 @@ impl Memory for World {
         (self.last, self.outdated) = (None, false);
     }
 
+    fn begin_writes(&mut self) {
+        self.unfinished = true;
+    }
+
     fn remember(&mut self, last: LastReconcile) {
         self.done.push("remember".to_owned());
         assert_eq!(last.fingerprint, self.job.fingerprint);
         assert_eq!(last.common, CommonInputs::for_tests(self.plugins));
-        assert_eq!(last.job_set, self.state().map(|found| found.version()));
-        self.last = Some(last);
+        assert_eq!(last.job_set, self.stored().map(|found| found.version()));
+        self.hidden &= !self.unfinished;
+        (self.last, self.unfinished) = (Some(last), false);
         if self.began_without_job_set {
             self.deleted_job_set = None;
         }
@@ -64,7 +70,7 @@ impl Memory for World {
 
     fn forget_last(&mut self) {
         self.done.push("forget last".to_owned());
-        self.last = None;
+        (self.last, self.unfinished) = (None, false);
     }
 
     fn note_unseen_end(&mut self) {
@@ -120,10 +126,20 @@ impl Snapshots for World {
             Some(snapshot) if snapshot.broken => Err(error(Fault::Snapshot)),
             snapshot => {
                 // Only a JobSet vouches for it.
-                let trusted = self.job_set.is_some() || self.deleted_job_set.is_some();
+                let known = self.known_job_set();
+                let runs = known.ours().is_some_and(|found| !found.suspended);
+                let text = self.vouches_for.as_deref();
+                let is_it = |it: &SimSnapshot| text.is_none_or(|text| *text == *it.content());
+                let counts = |it: &SimSnapshot| it.started || runs || self.job.has_run();
+                let trust = match snapshot {
+                    _ if !(known.exists() || known.deleted.is_some()) => Trust::Nothing,
+                    Some(it) if is_it(it) => Trust::Whole,
+                    Some(it) if counts(it) => return Err(error(Fault::Snapshot)),
+                    _ => Trust::Renewed,
+                };
                 Ok(snapshot.as_ref().map(|snapshot| WithFacts {
                     facts: SnapshotFacts {
-                        trusted,
+                        trust,
                         ..snapshot.facts()
                     },
                     value: (),
@@ -242,7 +258,7 @@ impl Renderings for World {
         for _ in 0..self.needs {
             self.call("look up").await?;
         }
-        let fingerprint = self.job.fingerprint;
+        let content = self.content();
         let snapshot = self.snapshot.as_ref();
         let is_equal = |snapshot: &SimSnapshot| snapshot.is_of(self);
         let objects = self.rendered.iter();
@@ -251,11 +267,12 @@ impl Renderings for World {
                 RuntimeSource::Snapshot => snapshot.is_some_and(|it| basis.started || is_equal(it)),
                 RuntimeSource::Runtime => existing.is_some() && snapshot.is_some_and(is_equal),
             },
-            inputs: self.inputs_text().into(),
+            inputs: match basis.started {
+                true => Box::default(),
+                false => self.inputs_text().into(),
+            },
             expires: self.expires,
-            objects: objects
-                .map(|object| to_write(object, fingerprint))
-                .collect(),
+            objects: objects.map(|object| to_write(object, content)).collect(),
             warnings: self.warnings.clone(),
         };
         Ok(WithFacts {
@@ -265,17 +282,17 @@ impl Renderings for World {
     }
 }
 
-fn to_write(object: &ObjectRef, fingerprint: u64) -> ObjectToWrite {
+fn to_write(object: &ObjectRef, content: u64) -> ObjectToWrite {
     let has_keys = object.apply == ApplyMode::Once;
     let key = ("key".to_owned(), SecretValue::default());
     let material: BTreeMap<_, _> = has_keys.then_some(key).into_iter().collect();
     ObjectToWrite {
         object: object.clone(),
-        content: fingerprint,
+        content,
         rendered: RenderedObject {
             kind: object.kind.clone(),
             name: object.name.clone(),
-            value: json!(fingerprint),
+            value: json!(content),
             material,
             apply: object.apply,
             plugin: PluginId {
@@ -297,12 +314,22 @@ impl World {
 
     /// Returns the digest of its inputs, as its JobSet notes it.
     pub(in super::super) fn inputs_text(&self) -> String {
-        let (fingerprint, odd_plan) = (self.job.fingerprint, self.has_odd_plan());
+        let (fingerprint, content) = (self.job.fingerprint, self.content());
         let plugins = match self.plugins {
             0 => String::new(),
             other => format!(" with {other}"),
         };
-        format!("inputs of {fingerprint}{plugins}#rendering of {fingerprint}, {odd_plan}")
+        format!("inputs of {fingerprint}{plugins}#rendering of {content}")
+    }
+
+    /// Returns a number for what is rendered now.
+    pub(in super::super) fn content(&self) -> u64 {
+        let other = if self.plugins < OTHER_RENDERING {
+            0
+        } else {
+            1_000
+        };
+        self.job.fingerprint + other
     }
 
     pub(super) fn has_odd_plan(&self) -> bool {

@@ -46,7 +46,7 @@ impl Objects for World {
                 "changed beside running pods"
             );
         }
-        let content = self.job.fingerprint;
+        let content = self.content();
         let same = known
             .filter(|it| it.content == content)
             .map(|it| it.version);
@@ -69,7 +69,7 @@ impl Objects for World {
         let it = SimObject {
             ours: true,
             version: self.next_version(),
-            content: self.job.fingerprint,
+            content: self.content(),
         };
         self.objects.insert(object, it);
         match self.created_by_another {
@@ -110,13 +110,14 @@ impl JobSets for World {
     async fn confirm_absence(&mut self) -> Result<()> {
         self.call("confirm absence").await?;
         self.is_current()?;
-        match self.job_set {
-            None => Ok(()),
-            Some(_) => Err(error(Fault::Conflict)),
+        if self.job_set.is_some() {
+            self.behind = None;
+            return Err(error(Fault::Conflict));
         }
+        Ok(())
     }
 
-    async fn apply_job_set(&mut self, _: &bool, how: Apply<'_, ()>) -> Result<()> {
+    async fn apply_job_set(&mut self, has_run: &bool, how: Apply<'_, ()>) -> Result<()> {
         let Apply {
             over,
             held,
@@ -132,6 +133,7 @@ impl JobSets for World {
         .await?;
         let snapshot = self.snapshot.as_ref().unwrap();
         assert!(snapshot.ours && !snapshot.broken, "without its snapshot");
+        let vouches_for = Some(snapshot.content());
         for object in &self.rendered {
             assert!(self.objects[object].ours, "before its objects");
         }
@@ -159,19 +161,26 @@ impl JobSets for World {
         }
         let version = self.next_version();
         let known = self.job_set.take();
+        let before = self.behind.clone().unwrap_or_else(|| known.clone());
         self.job_set = Some(SimJobSet {
             uid: known.map_or_else(|| format!("job set {version}").into(), |known| known.uid),
             version,
             suspended,
             has_run: !suspended,
             started: !suspended,
-            inputs: (suspended && !held).then(|| self.inputs_text().into()),
+            inputs: (suspended && !held && !has_run).then(|| self.inputs_text().into()),
             recreated,
+            vouches_for,
             placement: self.placement,
             removed: held,
             ..SimJobSet::default()
         });
         self.mutable = true;
+        if std::mem::take(&mut self.lost) {
+            self.behind = Some(before);
+            return Err(error(Fault::Fails));
+        }
+        self.behind = None;
         Ok(())
     }
 
@@ -187,6 +196,7 @@ impl JobSets for World {
         assert!(found.ours && !found.suspended && self.job.desired.suspend);
         (found.suspended, found.started, found.inputs) = (true, true, None);
         (found.active, found.version) = (false, next);
+        self.behind = None;
         Ok(())
     }
 
@@ -195,6 +205,7 @@ impl JobSets for World {
         let wanted = self.placement;
         let found = self.job_set_at(at)?;
         (found.placement, found.removed) = (wanted, true);
+        self.behind = None;
         Ok(())
     }
 
@@ -205,7 +216,9 @@ impl JobSets for World {
         rendering: Option<&bool>,
     ) -> Result<()> {
         self.call("resume").await?;
-        let wrote = self.done.iter().any(|done| done == "create snapshot");
+        let writes = ["create snapshot", "replace snapshot"];
+        let wrote = self.done.iter().any(|done| writes.contains(&done.as_str()));
+        let content = self.snapshot.as_ref().map(SimSnapshot::content);
         assert!(
             !wrote || rendering.is_some(),
             "nothing vouches for the snapshot"
@@ -219,6 +232,10 @@ impl JobSets for World {
         );
         (found.placement, found.removed) = (wanted, false);
         (found.suspended, found.has_run) = (false, true);
+        if wrote {
+            found.vouches_for = content;
+        }
+        self.behind = None;
         Ok(())
     }
 
@@ -273,6 +290,7 @@ impl Jobs for World {
     async fn delete_job(&mut self, job: &OldJob) -> Result<()> {
         self.call(format!("delete {}", job.name)).await?;
         self.jobs.retain(|known| known != job);
+        self.next_version();
         Ok(())
     }
 }

@@ -11,6 +11,7 @@ use std::{
 };
 
 use futures_util::FutureExt as _;
+use trainyard_model::object::ApplyMode;
 
 use super::{Fault, counts, error, now};
 use crate::{
@@ -20,15 +21,20 @@ use crate::{
         error::ReconcileError,
         facts::{OldJob, SnapshotFacts, SnapshotMarks},
         flow::Flow,
+        inputs::have_same_rendering,
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
         object_version::ObjectVersion,
         outcome::ReconcileOutcome,
         start::{JobFacts, KnownJobSet, Start, StoredJobSet},
         status,
+        vouch::Trust,
     },
     watch::{JobCounts, JobSetState},
 };
+
+/// The first number of plugins with another rendering.
+const OTHER_RENDERING: u8 = 4;
 
 /// The most calls of a reconcile.
 const MOST_CALLS: usize = 100;
@@ -40,12 +46,17 @@ pub(super) struct World {
     /// Whether the TrainJob in the store is outdated.
     pub(super) stale: bool,
     pub(super) job_set: Option<SimJobSet>,
+    /// The JobSet in the store, if the watch is behind.
+    pub(super) behind: Option<Option<SimJobSet>>,
+    /// Whether the answer to the next apply of the JobSet is lost.
+    pub(super) lost: bool,
     pub(super) snapshot: Option<SimSnapshot>,
     /// Whether the runtime exists.
     pub(super) runtime: bool,
     /// How a rendering fails.
     pub(super) rendering: Option<Fault>,
-    /// The number of the loaded plugins. The TrainJob has one plan with the even ones, and another with the odd ones.
+    /// The number of the loaded plugins. The TrainJob has one plan with the even ones, and another with the odd ones. From [`OTHER_RENDERING`] on,
+    /// they render it in another way.
     pub(super) plugins: u8,
     /// The warnings of a rendering.
     pub(super) warnings: Vec<String>,
@@ -75,6 +86,9 @@ pub(super) struct World {
     pub(super) killed_at: Option<usize>,
     /// What the controller keeps in memory.
     pub(super) last: Option<LastReconcile>,
+    pub(super) unfinished: bool,
+    /// Whether a process ended while it wrote, and nothing shows it.
+    pub(super) hidden: bool,
     pub(super) deleted_job_set: Option<Arc<JobSetState>>,
     pub(super) outdated: bool,
     pub(super) interests: Option<KeptInterests>,
@@ -91,6 +105,8 @@ pub(super) struct World {
     began_without_job_set: bool,
     /// Whether the Jobs were listed in this reconcile.
     listed_jobs: bool,
+    /// The annotation with which the JobSet vouched for the snapshot when this reconcile began.
+    vouches_for: Option<Box<str>>,
     version: u64,
 }
 
@@ -106,6 +122,8 @@ pub(super) struct SimJobSet {
     pub(super) started: bool,
     pub(super) inputs: Option<Box<str>>,
     pub(super) recreated: bool,
+    /// The content of the snapshot that it was applied with; `None` if it vouches for any.
+    pub(super) vouches_for: Option<Box<str>>,
     pub(super) active: bool,
     pub(super) completed: bool,
     pub(super) placement: u8,
@@ -128,6 +146,7 @@ impl Default for SimJobSet {
             started: false,
             inputs: None,
             recreated: false,
+            vouches_for: None,
             active: false,
             completed: false,
             placement: 0,
@@ -190,6 +209,8 @@ impl World {
             job,
             stale: false,
             job_set: None,
+            behind: None,
+            lost: false,
             snapshot: None,
             runtime: true,
             rendering: None,
@@ -208,6 +229,8 @@ impl World {
             owner_is_gone: false,
             killed_at: None,
             last: None,
+            unfinished: false,
+            hidden: false,
             deleted_job_set: None,
             outdated: false,
             interests: None,
@@ -219,6 +242,7 @@ impl World {
             calls: 0,
             began_without_job_set: true,
             listed_jobs: false,
+            vouches_for: None,
             version: 1,
         }
     }
@@ -226,6 +250,27 @@ impl World {
     /// Calls of that name fail.
     pub(super) fn fail(&mut self, call: &'static str, fault: Fault) {
         self.fails.insert(call, fault);
+    }
+
+    /// No call fails.
+    pub(super) fn succeed(&mut self) {
+        self.fails.clear();
+    }
+
+    /// Whether the JobSet that has never run, its snapshot and the objects beside it are as they are rendered now. If another client unsuspends it,
+    /// they have to match.
+    pub(super) fn is_as_rendered(&self) -> bool {
+        let Some(found) = &self.job_set else {
+            return false;
+        };
+        let content = self.snapshot.as_ref().map(SimSnapshot::content);
+        let noted = found.inputs.as_deref();
+        noted.is_some_and(|noted| have_same_rendering(noted, &self.inputs_text()))
+            && (found.vouches_for.is_none() || found.vouches_for == content)
+            && self
+                .objects
+                .iter()
+                .all(|(object, it)| object.apply == ApplyMode::Once || it.content == self.content())
     }
 
     /// The version of the last change.
@@ -240,7 +285,18 @@ impl World {
 
     /// The state of the JobSet as a watch shows it.
     pub(super) fn state(&self) -> Option<JobSetState> {
-        let found = self.job_set.as_ref()?;
+        self.job_set
+            .as_ref()
+            .map(|found| self.state_of_job_set(found))
+    }
+
+    /// The state of the JobSet in the store.
+    fn stored(&self) -> Option<JobSetState> {
+        let stored = self.behind.as_ref().unwrap_or(&self.job_set);
+        stored.as_ref().map(|found| self.state_of_job_set(found))
+    }
+
+    fn state_of_job_set(&self, found: &SimJobSet) -> JobSetState {
         let active = if found.active { 1 } else { 0 };
         let counts = match &found.counts {
             Some(counts) => counts.clone(),
@@ -259,11 +315,12 @@ impl World {
         state.recreated = found.recreated;
         state.deleting = found.deleting.is_some();
         state.finalizers = found.deleting.unwrap_or_default().into();
-        Some(state)
+        state.snapshot = found.vouches_for.clone();
+        state
     }
 
     fn known_job_set(&self) -> KnownJobSet {
-        let stored = match self.state() {
+        let stored = match self.stored() {
             None => StoredJobSet::Missing,
             Some(state) if state.owner.is_none() => StoredJobSet::NotOurs,
             Some(state) => StoredJobSet::Ours(Arc::new(state)),
@@ -286,6 +343,7 @@ impl World {
 
     /// Deletes the JobSet; with `seen`, the controller observes the deletion.
     pub(super) fn delete_job_set_now(&mut self, seen: bool) {
+        self.behind = None;
         let Some(last) = self.state() else {
             return;
         };
@@ -297,19 +355,25 @@ impl World {
 
     /// The controller restarts.
     pub(super) fn restart(&mut self) {
-        (self.last, self.deleted_job_set) = (None, None);
+        (self.last, self.deleted_job_set, self.behind) = (None, None, None);
+        self.hidden |= self.unfinished && self.job.error.is_none();
+        self.unfinished = false;
         // Its end is no longer known.
         self.has_ended &= status::has_run(&self.job.status);
     }
 
     fn begin_reconcile(&mut self) -> Start {
         (self.calls, self.done, self.listed_jobs) = (0, Vec::new(), false);
-        self.began_without_job_set = self.job_set.as_ref().is_none_or(|found| !found.ours);
+        let known = self.known_job_set();
+        self.began_without_job_set = known.ours().is_none();
+        let voucher = known.ours().or(known.deleted.as_deref());
+        self.vouches_for = voucher.and_then(|found| found.snapshot.clone());
         Start {
             now: k8s_openapi::jiff::Timestamp::from_second(self.second).unwrap(),
             job: self.job.clone(),
-            job_set: self.known_job_set(),
+            job_set: known,
             last: self.last.clone(),
+            unfinished: self.unfinished,
             common: CommonInputs::for_tests(self.plugins),
             outdated: self.outdated,
             persists: self.persists,
@@ -322,7 +386,7 @@ impl World {
         let start = self.begin_reconcile();
         let end = Flow::new(self, &start).run().now_or_never();
         self.faults.clear();
-        self.killed_at = None;
+        (self.killed_at, self.lost) = (None, false);
         if end.is_none() {
             self.restart();
         }
@@ -363,10 +427,15 @@ impl SimSnapshot {
         }
     }
 
+    /// What a JobSet that is applied with it notes.
+    pub(super) fn content(&self) -> Box<str> {
+        format!("snapshot of {}, {}", self.fingerprint, self.odd_plan).into()
+    }
+
     fn facts(&self) -> SnapshotFacts {
         SnapshotFacts {
             marks: self.marks(),
-            trusted: true,
+            trust: Trust::Nothing,
             has_plan: true,
             objects: self.objects.clone(),
         }
