@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use trainyard_cluster::{PluginRegistry, RegistryOptions, cosign};
 
 use crate::{
-    common::{root, stderr, stdout, test_plugin},
+    common::{root, signing::Key, stderr, stdout, test_plugin},
     plugins_travel_through_registries::{Site, digest},
 };
 
@@ -60,7 +60,11 @@ fn unsigned_plugin_is_neither_written_nor_copied() {
             "{error}"
         );
         // Whoever may sign has no plugin of this name yet.
-        write_signers(&site, &key, "plugins: [\"*\"]");
+        write_signers(
+            &site,
+            &key,
+            "plugins: [\"*\"]\n    repositories: [registry.example.com/*]",
+        );
         let error = site.error(&[args, &["--signers", "signers.yaml"]].concat());
         assert!(error.contains("is not signed"), "{error}");
     }
@@ -136,6 +140,65 @@ fn keys_and_signers_are_read_strictly() {
         "{error}"
     );
     assert!(!site.path().join("team.wasm").exists());
+}
+
+/// Returns a configuration with these signers, each with the plugins that it may sign.
+fn configuration(signers: &[(&str, &str, Key)]) -> String {
+    let head =
+        "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\nplugins:\n  signers:\n";
+    let signers = signers.iter().map(|(name, plugins, key)| {
+        let key = key.pem().replace('\n', "\\n");
+        format!(
+            "  - {{name: {name}, publicKey: \"{key}\", plugins: [\"{plugins}\"], repositories: [registry.example.com/*]}}\n"
+        )
+    });
+    std::iter::once(head.to_owned()).chain(signers).collect()
+}
+
+#[test]
+fn signed_plugin_is_accepted_if_one_of_its_signers_may_sign_it() {
+    let (site, team) = (Site::new(), test_plugin("team"));
+    let pushed = stdout(&site.run(&["plugin", "push", &team, "oci:folder:1.0"]));
+    // The signature that is found first is of a signer who may not sign this name.
+    let keys = [("other", "acme-*"), ("acme", "team")].map(|(name, plugins)| {
+        let key = Key::new();
+        key.sign(&site.path().join("folder"), digest(&pushed));
+        site.write(&format!("{name}.pub"), &key.pem());
+        (name, plugins, key)
+    });
+    site.write("both.yaml", &configuration(&keys));
+    site.write("other.yaml", &configuration(&keys[..1]));
+    let source = "oci:folder:1.0";
+    for (flags, by) in [
+        (&["--key", "acme.pub"][..], "signed by acme.pub\n"),
+        (
+            &["--key", "other.pub", "--key", "acme.pub"],
+            "signed by other.pub\n",
+        ),
+        (&["--signers", "both.yaml"], "signed by acme\n"),
+    ] {
+        let run = |args: &[&str]| stdout(&site.run(&[&["plugin"], args, flags].concat()));
+        for name in [&[][..], &["--name", "team"]] {
+            let verified = run(&[&["verify", source], name].concat());
+            assert!(verified.ends_with(by), "{flags:?}: {verified}");
+            run(&[&["pull", source, "-o", "team.wasm"], name].concat());
+            let file = site.path().join("team.wasm");
+            assert_eq!(fs::read(&file).unwrap(), fs::read(&team).unwrap());
+            fs::remove_file(file).unwrap();
+            let copied = run(&[&["copy", source, "oci:copy:1.0"], name].concat());
+            assert!(copied.contains("2 referrers"), "{flags:?}: {copied}");
+        }
+        let shown = run(&["inspect", source]);
+        let line = format!("\nsignature:   {by}");
+        assert!(shown.contains(&line), "{flags:?}: {shown}");
+    }
+    let refused = "is signed by other, who may not sign the plugin `team`";
+    let by = ["--signers", "other.yaml"];
+    let error = site.error(&[&["plugin", "verify", source], &by[..]].concat());
+    assert!(error.contains(refused), "{error}");
+    let shown = stdout(&site.run(&[&["plugin", "inspect", source], &by[..]].concat()));
+    let line = "\nsignature:   none that counts: ";
+    assert!(shown.contains(line) && shown.contains(refused), "{shown}");
 }
 
 /// A site with a registry, a plugin in it, and a key of cosign.
@@ -305,6 +368,9 @@ fn signers_sign_only_their_names_in_their_repositories() {
             Some("whose plugins may not come from"),
         ),
     ] {
+        let everywhere = "\n    repositories: [REGISTRY/*]";
+        let is_limited = rest.contains("repositories");
+        let rest = [rest, if is_limited { "" } else { everywhere }].concat();
         write_signers(site, "cosign.pub", &rest.replace("REGISTRY", &host));
         let args = ["plugin", "verify", tag, "--signers", "signers.yaml"];
         let args = [&args[..], &name.map_or(vec![], |name| vec!["--name", name])].concat();

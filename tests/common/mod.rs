@@ -9,6 +9,7 @@ pub mod chart;
 pub mod declared_plugin;
 pub mod plugin_folder;
 pub mod policy_file;
+pub mod signing;
 
 use std::{
     collections::BTreeMap,

@@ -131,7 +131,13 @@ fn signers_are_checked_with_the_path_of_each_error() {
         format!("{OURS}plugins: {{signers: [{{name: {name}, publicKey: \"{key}\", {rest}}}]}}\n")
     };
     for (text, expected) in [
-        (signer("acme", "plugins: [acme-*, b]"), None),
+        (
+            signer(
+                "acme",
+                "plugins: [acme-*, b], repositories: [r.example.com/acme/*]",
+            ),
+            None,
+        ),
         (
             signer("Acme", "plugins: [x]"),
             Some(
@@ -152,6 +158,19 @@ fn signers_are_checked_with_the_path_of_each_error() {
                 "plugins.signers[0].plugins[0]: must be the name of a plugin, such as tracer, or of several with a `*` at the end",
             ),
         ),
+        // An emptied list does not open a signer to everywhere.
+        (
+            signer("acme", "plugins: [x]"),
+            Some("plugins.signers[0].repositories: is missing"),
+        ),
+        (
+            signer("acme", "plugins: [x], repositories: "),
+            Some("plugins.signers[0].repositories: is missing"),
+        ),
+        (
+            signer("acme", "plugins: [x], repositories: []"),
+            Some("plugins.signers[0].repositories: must have at least 1 item"),
+        ),
         (
             signer(
                 "acme",
@@ -164,11 +183,12 @@ fn signers_are_checked_with_the_path_of_each_error() {
             Some("plugins.signers[0].repositories[0]: must be a registry with a repository"),
         ),
         (
-            signer("acme", "plugins: [x]").replace("MFkw", "MFkx"),
+            signer("acme", "plugins: [x], repositories: [r.example.com/*]").replace("MFkw", "MFkx"),
             Some("plugins.signers[0].publicKey: is not an ECDSA key of the curve P-256"),
         ),
         (
-            signer("acme", "plugins: [x]").replace("PUBLIC", "PRIVATE"),
+            signer("acme", "plugins: [x], repositories: [r.example.com/*]")
+                .replace("PUBLIC", "PRIVATE"),
             Some("plugins.signers[0].publicKey: is a private key; replace it with the public key"),
         ),
         (

@@ -171,7 +171,7 @@ prop_compose! {
     fn signers()(
         names in proptest::sample::subsequence(vec!["acme", "a.b-c"], 0..=2),
         plugins in vec("[a-z0-9][a-z0-9-]{0,9}[*]?|[*]", 1..3),
-        repositories in option::of(vec("[a-z.]{1,9}(:5000)?/([a-z][a-z0-9._/-]{0,9}[*]?|[*])", 1..3)),
+        repositories in vec("[a-z.]{1,9}(:5000)?/([a-z][a-z0-9._/-]{0,9}[*]?|[*])", 1..3),
         unsigned in vec("[a-z.]{1,9}/[*]", 0..3),
     ) -> Signers {
         let signers = names.iter().zip(KEYS).map(|(name, key)| {

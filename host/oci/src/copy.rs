@@ -1,12 +1,14 @@
 //! Writing a plugin to a registry or folder, with what refers to it.
 
 use serde::Serialize;
+use tokio::time::{Instant, timeout_at};
 
 use crate::{
     artifact::{Blob, check_size},
+    budget::Budget,
     digest::Digest,
     error::{Problem, RegistryError},
-    limits::Limits,
+    limits::{Limits, MANIFEST_BYTES},
     progress::Progress,
     search::Signature,
     store::{Fetched, Store},
@@ -45,11 +47,11 @@ pub(crate) async fn push(
 pub(crate) enum Referring<'c> {
     /// All.
     All,
-    /// The signatures that count, and everything else that can be read and fits into the limits, so that nobody can prevent a copy by adding
-    /// more.
-    Verified(&'c [Signature]),
-    /// The signatures that count alone.
-    Signatures(&'c [Signature]),
+    /// The signature that counts, and until a time everything else that can be copied within the limits, so that nobody can prevent a copy by
+    /// adding more.
+    Verified(Option<&'c Signature>, Instant),
+    /// The signature that counts alone.
+    Signature(Option<&'c Signature>),
 }
 
 /// Writes a plugin with what refers to it. The name comes last, when everything is there, so that nobody finds a plugin without its signatures.
@@ -69,19 +71,25 @@ pub(crate) async fn write(
         from,
         to,
         limits,
-        rest: limits.referrer_bytes,
+        budget: Budget::of(limits.referrer_bytes),
         found: vec![digest.clone()],
         needs_all: matches!(referring, Referring::All),
     };
-    if let Referring::Verified(signatures) | Referring::Signatures(signatures) = referring {
-        for signature in signatures {
-            if copy.one(digest, &signature.referrer).await? {
-                copy.found.push(signature.referrer.digest.clone());
-            }
-        }
+    if let Referring::Verified(Some(signature), _) | Referring::Signature(Some(signature)) =
+        referring
+        && copy.one(digest, &signature.referrer).await?
+    {
+        copy.found.push(signature.referrer.digest.clone());
     }
-    if !matches!(referring, Referring::Signatures(_)) {
-        copy.all().await?;
+    match referring {
+        Referring::All => copy.all().await?,
+        Referring::Verified(_, until) => match timeout_at(until, copy.all()).await {
+            Ok(copied) => copied?,
+            Err(_) => {
+                tracing::warn!(%digest, "not everything that refers to a plugin is copied, because it takes too long");
+            }
+        },
+        Referring::Signature(_) => {}
     }
     let referrers = copy.found.len() - 1;
     to.put_named(name, &plugin.manifest)
@@ -112,8 +120,7 @@ struct ReferrersCopy<'c, 'w> {
     from: &'c Store<'w>,
     to: &'c Store<'w>,
     limits: &'c Limits,
-    /// How many bytes may still be read.
-    rest: u64,
+    budget: Budget,
     /// The plugin, and what was copied.
     found: Vec<Digest>,
     /// Whether it is an error if something is not copied, and not only a warning.
@@ -127,8 +134,14 @@ impl ReferrersCopy<'_, '_> {
         let mut next = 0;
         while let Some(subject) = self.found.get(next).cloned() {
             next += 1;
-            let listed = self.from.referrers(&subject, limit).await;
-            let listed = listed.map_err(CopyError::Source)?;
+            let listed = self.from.referrers(&subject, limit, &self.budget).await;
+            let listed = match listed {
+                Ok(listed) => listed,
+                Err(problem) => {
+                    self.leave_out(&subject, CopyError::Source(problem))?;
+                    continue;
+                }
+            };
             let has_more = listed.len() > limit;
             for referrer in listed {
                 // A digest cannot refer to itself, but two lists may name the same one.
@@ -136,15 +149,13 @@ impl ReferrersCopy<'_, '_> {
                     continue;
                 }
                 if has_more || self.found.len() > limit {
-                    return self.leave_out(&subject, RegistryError::ManyReferrers { limit }.into());
+                    let problem = RegistryError::ManyReferrers { limit }.into();
+                    return self.leave_out(&subject, CopyError::Source(problem));
                 }
                 match self.one(&subject, &referrer).await {
                     Ok(true) => self.found.push(referrer.digest),
                     Ok(false) => {}
-                    Err(CopyError::Source(problem)) if problem.is_of_content() => {
-                        self.leave_out(&referrer.digest, problem)?;
-                    }
-                    Err(error) => return Err(error),
+                    Err(error) => self.leave_out(&referrer.digest, error)?,
                 }
             }
         }
@@ -152,19 +163,20 @@ impl ReferrersCopy<'_, '_> {
     }
 
     /// Goes on without something, if that is allowed.
-    fn leave_out(&self, digest: &Digest, problem: Problem) -> Result<(), CopyError> {
+    fn leave_out(&self, digest: &Digest, error: CopyError) -> Result<(), CopyError> {
         if self.needs_all {
-            return Err(CopyError::Source(problem));
+            return Err(error);
         }
+        let (CopyError::Source(problem) | CopyError::Target(problem)) = error;
         tracing::warn!(%digest, %problem, "not everything that refers to a plugin is copied");
         Ok(())
     }
 
     /// Copies a manifest with its content. Returns whether it refers to the subject, as the list says.
     async fn one(&mut self, subject: &Digest, referrer: &Blob) -> Result<bool, CopyError> {
-        let manifest = self.from.manifest(referrer).await;
-        let manifest = manifest.map_err(CopyError::Source)?;
-        self.spend(manifest.bytes.len() as u64)?;
+        self.check_rest(1)?;
+        let manifest = self.from.referrer(referrer, MANIFEST_BYTES, &self.budget);
+        let manifest = manifest.await.map_err(CopyError::Source)?;
         let signed = manifest.subject();
         if signed.as_deref() != Some(subject.as_str()) {
             tracing::warn!(
@@ -175,8 +187,9 @@ impl ReferrersCopy<'_, '_> {
         }
         let blobs = manifest.blobs();
         for blob in blobs.map_err(|problem| CopyError::Source(problem.into()))? {
-            self.spend(blob.size)?;
-            let content = self.from.limited(&blob, self.limits.blob_bytes).await;
+            self.check_rest(blob.size)?;
+            let limit = self.limits.blob_bytes;
+            let content = self.from.limited(&blob, limit, &self.budget).await;
             let content = content.map_err(CopyError::Source)?;
             let put = self.to.put(&blob.digest, content, &Progress::NONE).await;
             put.map_err(CopyError::Target)?;
@@ -186,12 +199,11 @@ impl ReferrersCopy<'_, '_> {
         Ok(true)
     }
 
-    fn spend(&mut self, bytes: u64) -> Result<(), CopyError> {
+    /// Fails if fewer bytes may still be read.
+    fn check_rest(&self, bytes: u64) -> Result<(), CopyError> {
         let limit = self.limits.referrer_bytes;
-        let used = (limit - self.rest).saturating_add(bytes);
-        check_size("set of referrers", used, limit)
-            .map_err(|problem| CopyError::Source(problem.into()))?;
-        self.rest = limit - used;
-        Ok(())
+        let used = limit.saturating_sub(self.budget.rest());
+        let checked = check_size("set of referrers", used.saturating_add(bytes), limit);
+        checked.map_err(|problem| CopyError::Source(problem.into()))
     }
 }

@@ -71,6 +71,17 @@ pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Vec<Listed>> {
     Ok(index.manifests.unwrap_or_default())
 }
 
+/// Reads the image manifests of a list, as [`manifests`] returns them. Everything else is dropped while the list is read, because it would need
+/// much more memory than it has bytes.
+pub(crate) fn parse_manifests(bytes: &[u8]) -> serde_json::Result<Vec<Blob>> {
+    #[derive(Deserialize)]
+    struct Index {
+        manifests: Option<Vec<Entry>>,
+    }
+    let index: Index = serde_json::from_slice(bytes)?;
+    Ok(usable(index.manifests.unwrap_or_default()))
+}
+
 /// Writes a list.
 ///
 /// # Errors
@@ -82,17 +93,37 @@ pub(crate) fn write(listed: &[Listed]) -> Result<Vec<u8>, ArtifactError> {
     Ok(bytes)
 }
 
+/// What a list says of one manifest; `None` if it is not an image manifest.
+#[derive(Deserialize)]
+#[serde(from = "Listed")]
+struct Entry(Option<Result<Box<Blob>, Box<ArtifactError>>>);
+
+impl From<Listed> for Entry {
+    fn from(listed: Listed) -> Self {
+        let blob = || listed.blob().map(Box::new).map_err(Box::new);
+        Self((listed.media_type == MANIFEST_TYPE).then(blob))
+    }
+}
+
 /// Returns the image manifests, each once. Those without a usable digest are left out with a warning.
 pub(crate) fn manifests(listed: Vec<Listed>) -> impl Iterator<Item = Blob> {
-    let mut seen = BTreeSet::new();
-    let listed = listed.into_iter();
-    let manifests = listed.filter(|one| one.media_type == MANIFEST_TYPE);
-    let usable = manifests.filter_map(|one| {
-        let blob = one.blob();
-        let blob = blob.inspect_err(|problem| {
-            tracing::warn!(%problem, "a manifest in a list of referrers is left out");
-        });
-        blob.ok()
-    });
-    usable.filter(move |blob| seen.insert(blob.digest.clone()))
+    usable(listed.into_iter().map(Entry::from)).into_iter()
+}
+
+fn usable(entries: impl IntoIterator<Item = Entry>) -> Vec<Blob> {
+    let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+    let mut problems = Vec::new();
+    for entry in entries.into_iter().filter_map(|entry| entry.0) {
+        match entry {
+            Ok(blob) if seen.insert(blob.digest.clone()) => found.push(*blob),
+            Ok(_) => {}
+            Err(problem) => problems.push(problem),
+        }
+    }
+    // One line, because the list can be long and anybody's.
+    if let Some(problem) = problems.first() {
+        let manifests = problems.len();
+        tracing::warn!(manifests, %problem, "manifests in a list of referrers are left out; the problem is that of the first one");
+    }
+    found
 }

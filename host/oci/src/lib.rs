@@ -3,7 +3,7 @@
 //! - `reference` and `digest` name what is in a registry or in a folder.
 //! - `artifact` is the layout of a plugin: the WebAssembly artifact of the CNCF. It is pure: it makes a manifest, and checks one.
 //! - `registry` is the client of one repository: authorization, redirects, blobs, manifests and referrers. It sends its requests with a
-//!   `transport`, which is HTTPS except in tests, and within `limits` of size and time.
+//!   `transport`, which is HTTPS except in tests, and within `limits` of size and time. `budget` counts what is read of what others wrote.
 //! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in
 //!   common, and `copy` writes a plugin to either, with what refers to it. `kept` is about
 //!   what a folder keeps for later starts.
@@ -19,6 +19,7 @@
 )]
 
 mod artifact;
+mod budget;
 mod client;
 mod copy;
 mod credentials;

@@ -15,7 +15,8 @@ pub struct Limits {
     pub total: Duration,
     /// Referrers of a plugin that are listed or copied, such as signatures. Default 64.
     pub referrers: usize,
-    /// Bytes of all referrers of a plugin that are copied, with their content, or that are read to find a signature. Default 256 MiB.
+    /// Bytes that are read of all referrers of a plugin and of their lists, with 4 KiB for each request, to copy them or to find a signature.
+    /// Default 256 MiB.
     pub referrer_bytes: u64,
 }
 
@@ -34,6 +35,9 @@ impl Default for Limits {
 
 /// The most bytes of a manifest, which registries accept by the distribution specification.
 pub(crate) const MANIFEST_BYTES: u64 = 4 << 20;
+
+/// The most bytes of an answer with a list of referrers, which repeats the annotations of several manifests.
+pub(crate) const LIST_BYTES: u64 = 16 << 20;
 
 /// The most bytes of an answer with a token, or with an error.
 pub(crate) const ANSWER_BYTES: u64 = 256 << 10;

@@ -1,19 +1,20 @@
 //! The search for a signature that counts, among everything that refers to a plugin.
 //!
-//! Whoever may push to a repository can make any number of manifests refer to a plugin. So there is no limit of their number, only of their
-//! bytes and of time; what cannot be read or does not count is passed over; and few of them are in memory at a time.
+//! Whoever may push to a repository can make any number of manifests refer to a plugin. So there is no limit of their number, only of the
+//! bytes that are read and of time; what cannot be read or does not count is passed over; and few of them are in memory at a time.
 
 use futures_util::{StreamExt as _, stream};
 use trainyard_text::clean;
 
 use crate::{
     artifact::Blob,
+    budget::Budget,
     digest::Digest,
     error::Problem,
     limits::Limits,
     signature::{
-        ANY_BUNDLE_TYPE, BUNDLE_TYPE, Envelope, PluginName, Requirement, SIGNATURE_PREDICATE,
-        SignatureError, SignatureProblem, Signers, Statement,
+        ANY_BUNDLE_TYPE, BUNDLE_TYPE, Envelope, Requirement, SIGNATURE_PREDICATE, SignatureError,
+        SignatureProblem, Signers, Statement,
     },
     store::Store,
 };
@@ -76,13 +77,6 @@ impl Refusal {
     }
 }
 
-/// A bundle that was read, and how many bytes that took.
-struct Examined {
-    referrer: Blob,
-    bytes: u64,
-    attested: Result<Attested, Refusal>,
-}
-
 /// What counts for a plugin from a repository, or from a directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted<'w> {
@@ -90,66 +84,72 @@ pub(crate) struct Wanted<'w> {
     pub(crate) repository: Option<&'w str>,
 }
 
-/// Returns the signatures of a manifest that count: one, or if the plugin's name is not known yet, all of different signers. None if the
-/// plugin may be unsigned.
+/// Returns the first signature of a manifest that counts. If the plugin's name is not known yet, it counts for any. None if the plugin may be
+/// unsigned.
 pub(crate) async fn find(
     store: &Store<'_>,
     digest: &Digest,
     wanted: Wanted<'_>,
     limits: &Limits,
-) -> Result<Vec<Signature>, Problem> {
+) -> Result<Option<Signature>, Problem> {
     let Requirement { signers, plugin } = *wanted.requirement;
     if signers.permit_unsigned(plugin, wanted.repository) {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    if signers.keys() == 0 {
+    if signers.has_no_keys() {
         return Err(SignatureError::NoSigners.into());
     }
-    let mut search = Search::of(wanted, limits);
-    let mut referrers = store.all_referrers(digest, limits.referrer_bytes)?;
-    while let Some(page) = referrers.next().await? {
+    let mut search = Search::of(wanted);
+    let budget = Budget::of(limits.referrer_bytes);
+    let mut referrers = store.all_referrers(digest, &budget)?;
+    while budget.rest() > 0 {
+        let page = match referrers.next().await {
+            Ok(Some(page)) => page,
+            Ok(None) => break,
+            Err(problem) => {
+                // The next page may have it.
+                search.unreadable.get_or_insert(problem);
+                continue;
+            }
+        };
         let bundles = page.into_iter().filter_map(|blob| search.is_readable(blob));
         let bundles: Vec<_> = bundles.collect();
-        let examined = bundles
-            .into_iter()
-            .map(|blob| examine(store, digest, signers, blob, SIGNATURE_BYTES));
+        let examined = bundles.into_iter().map(async |blob| {
+            let attested = attested(store, digest, signers, &blob, SIGNATURE_BYTES, &budget);
+            (attested.await, blob)
+        });
         let mut examined = stream::iter(examined).buffered(AT_ONCE);
-        while let Some(one) = examined.next().await {
-            search.add(one);
-            if search.is_complete() {
-                return Ok(search.found);
-            }
-            if search.rest == 0 {
-                return search.ended(store, digest, limits).await;
+        while budget.rest() > 0
+            && let Some((attested, referrer)) = examined.next().await
+        {
+            if let Some(found) = search.add(attested, referrer) {
+                return Ok(Some(found));
             }
         }
     }
-    search.ended(store, digest, limits).await
+    let is_flooded = budget.rest() == 0;
+    let flooded = is_flooded.then_some(limits.referrer_bytes);
+    Err(search.ended(store, digest, flooded).await)
 }
 
-/// What was found so far.
+/// What was found so far, of which nothing counts.
 struct Search<'w> {
     wanted: Wanted<'w>,
-    found: Vec<Signature>,
     /// How many signatures do not count.
     refused: usize,
     /// Why the first ones do not.
     reasons: Vec<String>,
-    /// The first problem that may pass by itself.
+    /// The first problem that may pass by itself, or of a list.
     unreadable: Option<Problem>,
-    /// How many bytes may still be read.
-    rest: u64,
 }
 
 impl<'w> Search<'w> {
-    const fn of(wanted: Wanted<'w>, limits: &Limits) -> Self {
+    const fn of(wanted: Wanted<'w>) -> Self {
         Self {
             wanted,
-            found: Vec::new(),
             refused: 0,
             reasons: Vec::new(),
             unreadable: None,
-            rest: limits.referrer_bytes,
         }
     }
 
@@ -170,10 +170,10 @@ impl<'w> Search<'w> {
         }
     }
 
-    fn add(&mut self, one: Examined) {
-        self.rest = self.rest.saturating_sub(one.bytes);
+    /// Returns a signature that counts, or notes why it does not.
+    fn add(&mut self, attested: Result<Attested, Refusal>, referrer: Blob) -> Option<Signature> {
         let Requirement { signers, plugin } = *self.wanted.requirement;
-        let counts = one.attested.and_then(|attested| {
+        let counts = attested.and_then(|attested| {
             if attested.predicate != SIGNATURE_PREDICATE {
                 let predicate = clean(&attested.predicate);
                 return Err(SignatureProblem::Attestation { predicate }.into());
@@ -182,18 +182,15 @@ impl<'w> Search<'w> {
             Ok(attested.signer)
         });
         match counts {
-            Ok(signer) if self.found.iter().any(|found| found.signer == signer) => {}
-            Ok(signer) => self.found.push(Signature {
-                signer,
-                referrer: one.referrer,
-            }),
+            Ok(signer) => Some(Signature { signer, referrer }),
             Err(refusal) => {
-                self.refuse(&one.referrer, &refusal.reason());
+                self.refuse(&referrer, &refusal.reason());
                 if let Refusal::Unreadable(problem) = refusal
-                    && !problem.is_of_content()
+                    && problem.is_transient()
                 {
                     self.unreadable.get_or_insert(problem);
                 }
+                None
             }
         }
     }
@@ -205,96 +202,59 @@ impl<'w> Search<'w> {
         }
     }
 
-    fn is_complete(&self) -> bool {
-        let Requirement { signers, plugin } = *self.wanted.requirement;
-        let enough = match plugin {
-            PluginName::Unknown => signers.keys(),
-            PluginName::Custom(_) | PluginName::BuiltIn(_) => 1,
-        };
-        self.found.len() >= enough
-    }
-
-    /// Returns what was found in the end, or why nothing was.
-    async fn ended(
-        self,
-        store: &Store<'_>,
-        digest: &Digest,
-        limits: &Limits,
-    ) -> Result<Vec<Signature>, Problem> {
+    /// Returns why nothing was found. `flooded` is how many bytes were read if they were not all.
+    async fn ended(mut self, store: &Store<'_>, digest: &Digest, flooded: Option<u64>) -> Problem {
         let digest = digest.clone();
-        if !self.found.is_empty() {
-            return Ok(self.found);
-        }
-        if let Some(problem) = self.unreadable {
-            return Err(problem);
+        let is_final = |problem: &mut Problem| flooded.is_none() || problem.is_transient();
+        if let Some(problem) = self.unreadable.take_if(is_final) {
+            return problem;
         }
         let signatures = self.refused;
-        if self.rest == 0 {
-            let limit = limits.referrer_bytes;
-            return Err(SignatureError::Flooded {
+        if let Some(limit) = flooded {
+            return SignatureError::Flooded {
                 digest,
                 signatures,
                 limit,
             }
-            .into());
+            .into();
         }
         if signatures > 0 {
             let more = signatures.saturating_sub(REASONS);
             let more = (more > 0).then(|| format!("and {more} more"));
             let listed: Vec<_> = self.reasons.into_iter().chain(more).collect();
-            return Err(SignatureError::NoneCounts {
+            return SignatureError::NoneCounts {
                 digest,
                 listed: listed.join("; "),
                 signatures,
             }
-            .into());
+            .into();
         }
         let tag = format!("sha256-{}.sig", digest.hex());
         if let Store::Registry(repository) = store
             && repository.has_tag(&tag).await
         {
-            return Err(SignatureError::OldLayout { digest, tag }.into());
+            return SignatureError::OldLayout { digest, tag }.into();
         }
-        Err(SignatureError::Unsigned { digest }.into())
+        SignatureError::Unsigned { digest }.into()
     }
 }
 
-/// Reads a bundle that refers to a manifest, and verifies it.
-async fn examine(
-    store: &Store<'_>,
-    digest: &Digest,
-    signers: &Signers,
-    referrer: Blob,
-    limit: u64,
-) -> Examined {
-    let mut bytes = 0;
-    let attested = attested(store, digest, signers, &referrer, limit, &mut bytes).await;
-    Examined {
-        referrer,
-        bytes,
-        attested,
-    }
-}
-
-/// Returns what a bundle says of a manifest, if one of the signers signed it. `bytes` is how many were read for it.
+/// Returns what a bundle says of a manifest, if one of the signers signed it.
 pub(crate) async fn attested(
     store: &Store<'_>,
     digest: &Digest,
     signers: &Signers,
     referrer: &Blob,
     limit: u64,
-    bytes: &mut u64,
+    budget: &Budget,
 ) -> Result<Attested, Refusal> {
     if referrer.size > SIGNATURE_BYTES {
         let limit = SIGNATURE_BYTES;
         return Err(SignatureProblem::TooLarge { limit }.into());
     }
-    // A request has a cost even if it fails.
-    *bytes += referrer.size;
-    let manifest = store
-        .manifest(referrer)
-        .await
-        .map_err(Refusal::unreadable)?;
+    // The size is only what a list says.
+    let manifest = store.referrer(referrer, SIGNATURE_BYTES, budget).await;
+    let manifest = manifest.map_err(Refusal::unreadable)?;
     if manifest.subject().as_deref() != Some(digest.as_str()) {
         let problem = "it refers to another manifest";
         return Err(SignatureProblem::Layout(problem).into());
@@ -311,11 +271,8 @@ pub(crate) async fn attested(
     if layer.size > limit {
         return Err(SignatureProblem::TooLarge { limit }.into());
     }
-    *bytes += layer.size;
-    let bundle = store
-        .limited(layer, limit)
-        .await
-        .map_err(Refusal::unreadable)?;
+    let bundle = store.limited(layer, limit, budget).await;
+    let bundle = bundle.map_err(Refusal::unreadable)?;
     Ok(verified(&bundle, digest, signers)?)
 }
 

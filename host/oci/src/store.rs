@@ -4,9 +4,9 @@ use bytes::Bytes;
 
 use crate::{
     artifact::{Artifact, ArtifactError, Blob, Manifest, check_file, check_size},
+    budget::Budget,
     digest::Digest,
     error::{LayoutError, Problem},
-    index,
     layout::{Layout, Referrers},
     limits::Limits,
     progress::Progress,
@@ -64,17 +64,36 @@ impl Store<'_> {
         })
     }
 
-    pub(crate) async fn manifest(&self, blob: &Blob) -> Result<Manifest, Problem> {
+    /// Returns a manifest that refers to another, and is not larger than the limit.
+    pub(crate) async fn referrer(
+        &self,
+        blob: &Blob,
+        limit: u64,
+        budget: &Budget,
+    ) -> Result<Manifest, Problem> {
+        let read = budget.request();
         match self {
-            Self::Registry(repository) => repository.manifest(blob.digest.as_str()).await,
-            Self::Layout(layout) => layout.manifest(blob),
+            Self::Registry(repository) => {
+                let digest = blob.digest.as_str();
+                repository.manifest(digest, limit, &read).await
+            }
+            Self::Layout(layout) => {
+                let bytes = layout.content(&blob.digest, limit)?;
+                read.advance(bytes.len());
+                Ok(Manifest::parse(bytes, Some(&blob.media_type))?)
+            }
         }
     }
 
     /// Returns content that is not larger than the limit.
-    pub(crate) async fn limited(&self, blob: &Blob, limit: u64) -> Result<Bytes, Problem> {
+    pub(crate) async fn limited(
+        &self,
+        blob: &Blob,
+        limit: u64,
+        budget: &Budget,
+    ) -> Result<Bytes, Problem> {
         check_size("content", blob.size, limit)?;
-        self.content(blob, &Progress::NONE).await
+        self.content(blob, &budget.request()).await
     }
 
     async fn content(&self, blob: &Blob, progress: &Progress) -> Result<Bytes, Problem> {
@@ -139,22 +158,31 @@ impl Store<'_> {
         &self,
         digest: &Digest,
         limit: usize,
+        budget: &Budget,
     ) -> Result<Vec<Blob>, Problem> {
-        match self {
-            Self::Registry(repository) => repository.referrers(digest, limit).await,
-            Self::Layout(layout) => Ok(layout.referrers(digest)?.next(limit + 1).await),
+        let mut all = self.all_referrers(digest, budget)?;
+        let mut found: Vec<Blob> = Vec::new();
+        while found.len() <= limit
+            && let Some(page) = all.next().await?
+        {
+            for blob in page {
+                if found.len() <= limit && found.iter().all(|other| other.digest != blob.digest) {
+                    found.push(blob);
+                }
+            }
         }
+        Ok(found)
     }
 
-    /// Returns all of what refers to a manifest, as far as the lists of a registry have no more bytes than these.
+    /// Returns all of what refers to a manifest.
     pub(crate) fn all_referrers(
         &self,
         digest: &Digest,
-        bytes: u64,
+        budget: &Budget,
     ) -> Result<AllReferrers<'_>, Problem> {
         Ok(match self {
             Self::Registry(repository) => {
-                AllReferrers::Registry(Pages::of(repository, digest, bytes)?)
+                AllReferrers::Registry(Pages::of(repository, digest, budget)?)
             }
             Self::Layout(layout) => AllReferrers::Layout(layout.referrers(digest)?),
         })
@@ -171,10 +199,7 @@ impl AllReferrers<'_> {
     /// Returns the next ones; `None` if there are no more.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Blob>>, Problem> {
         match self {
-            Self::Registry(pages) => {
-                let page = pages.next().await?;
-                Ok(page.map(|listed| index::manifests(listed).collect()))
-            }
+            Self::Registry(pages) => pages.next().await,
             Self::Layout(referrers) => {
                 let found = referrers.next(AT_ONCE).await;
                 Ok((!found.is_empty()).then_some(found))

@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trainyard_oci::{
-    Client, MANIFEST_TYPE, PluginName, Problem, Progress, PublicKey, Requirement, SignatureError,
-    Signers, Verified,
+    Client, MANIFEST_TYPE, OciError, PluginName, Problem, Progress, PublicKey, Requirement,
+    SignatureError, Signers, Verified,
 };
 
 use crate::common::{
-    HOST, Net, Registry, Reply, WASM, at, client, client_of, pull, push, registries,
+    Body, HOST, Net, Registry, Reply, WASM, at, client, client_of, pull, push, registries,
     signing::{BUNDLE, Key, SIGN, attach, list, referrer, signers, statement},
 };
 
@@ -150,6 +150,13 @@ async fn each_kind_of_bad_signature_is_refused_with_its_reason() {
         statement["subject"] = json!([subject, subject]);
         acme.bundle(&statement.to_string()).to_string()
     };
+    // The fields of a struct without their names.
+    let as_array = |pointer: &str| {
+        let mut bundle = good.clone();
+        let object = bundle.pointer_mut(pointer).unwrap();
+        *object = object.as_object().unwrap().values().cloned().collect();
+        bundle.to_string()
+    };
     let material = |value| with("/verificationMaterial", value);
     let twice = json!([
         good["dsseEnvelope"]["signatures"][0],
@@ -200,6 +207,29 @@ async fn each_kind_of_bad_signature_is_refused_with_its_reason() {
             "is not a valid Sigstore bundle: it is not JSON at line 1, column 1",
         ),
         ("[]".to_owned(), "is not a valid Sigstore bundle: "),
+        (
+            as_array(""),
+            "is not a valid Sigstore bundle: invalid type: sequence, expected an object",
+        ),
+        (
+            as_array("/dsseEnvelope"),
+            "is not a valid Sigstore bundle: invalid type: sequence, expected an object",
+        ),
+        (
+            as_array("/dsseEnvelope/signatures/0"),
+            "is not a valid Sigstore bundle: invalid type: sequence, expected an object",
+        ),
+        (
+            as_array("/verificationMaterial/publicKey"),
+            "is not a valid Sigstore bundle: invalid type: sequence, expected an object",
+        ),
+        (
+            acme.bundle(
+                &json!(["https://in-toto.io/Statement/v1", SIGN, [[[&digest[7..]]]]]).to_string(),
+            )
+            .to_string(),
+            "is signed by acme, but is not a valid in-toto statement",
+        ),
         (
             format!("{{\"mediaType\": 1, {}", &good.to_string()[1..]),
             "is not a valid Sigstore bundle: invalid type: integer `1`",
@@ -428,7 +458,9 @@ async fn name_that_only_the_file_has_is_checked_afterwards() {
     );
     other.sign_in(net.registry(HOST), "team/x", &digest);
     let mut pulled = unknown().await.unwrap();
-    assert_eq!(pulled.signed.signers, ["acme", "other"]);
+    pulled.signed.check(&policy, X).unwrap_err();
+    // With the name, the signature of whoever may sign it is found.
+    let mut pulled = pull_as(&client, REFERENCE, &policy, X).await.unwrap();
     pulled.signed.check(&policy, X).unwrap();
     assert_eq!(pulled.signed.signers, ["other"]);
     // An unsigned file cannot turn out to be a built-in plugin.
@@ -504,7 +536,7 @@ async fn only_listed_repositories_need_no_signature_and_no_built_in_plugin_is_un
         let error = torch.unwrap_err().to_string();
         assert!(error.contains("is not signed"), "{error}");
     }
-    // A directory is no repository, whatever names it has.
+    // A directory is no repository, whatever names it has. So what is in it has to be signed, but the signer's repositories do not matter.
     let folder = tempfile::tempdir().unwrap();
     let name = format!("oci:{}", folder.path().display());
     client
@@ -517,6 +549,18 @@ async fn only_listed_repositories_need_no_signature_and_no_built_in_plugin_is_un
         .unwrap_err()
         .to_string();
     assert!(error.contains("is not signed"), "{error}");
+    let key = Key::new();
+    key.sign_in(net.registry(HOST), "team/x", &digest);
+    client
+        .copy(&at(REFERENCE), &at(&name), None, &Progress::NONE)
+        .await
+        .unwrap();
+    let policy = signers(
+        &[("acme", &key, &["x"], Some("elsewhere.example.com/*"))],
+        &[],
+    );
+    pull_as(&client, &name, &policy, X).await.unwrap();
+    pull_as(&client, REFERENCE, &policy, X).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -576,6 +620,41 @@ async fn mirror_without_the_signature_is_passed_over() {
             && error.contains("(mirrors failed, too: "),
         "{error}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn mirrors_do_not_use_up_the_time_of_the_registry() {
+    let net = Net::of(&[HOST, "a.example.com", "b.example.com"]);
+    let digest = push(&net, REFERENCE, "one").await;
+    let key = Key::new();
+    key.sign_in(net.registry(HOST), "team/x", &digest);
+    for mirror in ["a.example.com/team/x:1.0", "b.example.com/team/x:1.0"] {
+        push(&net, mirror, "one").await;
+    }
+    // Each signature of a mirror takes as long as an answer may.
+    let mut slow = Vec::new();
+    for number in 0..300 {
+        for mirror in ["a.example.com", "b.example.com"] {
+            let bundle = format!("{number}");
+            slow.push(attach(net.registry(mirror), "team/x", &digest, bundle));
+        }
+    }
+    net.answer(move |seen| {
+        let is_slow = slow.iter().any(|digest| seen.url.contains(digest));
+        is_slow.then(|| Reply::new(200, "").body(Body::Hangs(Vec::new())))
+    });
+    let mirrors = registries(
+        "mirrors: {r.example.com: {endpoint: [\"https://a.example.com\", \"https://b.example.com\"]}}",
+    );
+    let client = client_of(&net, Default::default(), mirrors);
+    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let pulled = pull_as(&client, REFERENCE, &policy, X).await.unwrap();
+    assert_eq!(pulled.signed.signer(), Some("acme"));
+    // A mirror that is slow is worth another attempt, whatever the registry says.
+    let policy = signers(&[("other", &Key::new(), &["x"], None)], &[]);
+    let problem = pull_as(&client, REFERENCE, &policy, X).await.unwrap_err();
+    let subject = REFERENCE.to_owned();
+    assert!(OciError { subject, problem }.is_transient());
 }
 
 #[tokio::test]
@@ -740,6 +819,10 @@ async fn registry_that_fails_is_not_taken_for_a_missing_signature() {
     net.answer(move |seen| seen.url.ends_with(&first).then(|| Reply::new(503, "")));
     let error = signed(&net, &policy).await.unwrap_err();
     assert!(error.starts_with("r.example.com answered 503"), "{error}");
+    let problem = pull_as(&client(&net), REFERENCE, &policy, X).await;
+    let subject = REFERENCE.to_owned();
+    let problem = problem.unwrap_err();
+    assert!(OciError { subject, problem }.is_transient());
     // One that can be read counts.
     key.sign_in(net.registry(HOST), "team/x", &digest);
     assert_eq!(signed(&net, &policy).await.unwrap(), ["acme"]);

@@ -134,7 +134,7 @@ async fn lists_without_manifests_and_with_other_digests_are_read() {
 }
 
 #[tokio::test]
-async fn pages_of_referrers_are_as_large_as_one_manifest_at_most() {
+async fn bytes_of_the_pages_of_referrers_are_bounded() {
     let net = Net::of(&[HOST]);
     let digest = push(&net, REFERENCE, "one").await;
     net.answer(move |seen| {
@@ -151,7 +151,11 @@ async fn pages_of_referrers_are_as_large_as_one_manifest_at_most() {
         let link = format!("<{}>; rel=\"next\"", seen.url);
         Some(Reply::new(200, page).header("link", link))
     });
-    let error = client(&net)
+    let limits = Limits {
+        referrer_bytes: 3 << 20,
+        ..Limits::default()
+    };
+    let error = client_with(&net, limits)
         .inspect(&at(REFERENCE), None, &Progress::NONE)
         .await;
     let error = error.unwrap_err().to_string();
@@ -198,7 +202,8 @@ async fn bytes_of_all_referrers_are_bounded() {
     let two = forged(registry, &digest, &"y".repeat(400));
     refer(registry, &digest, &json!([entry(&one), entry(&two)]));
     let target = at("r.example.com/team/y:1.0");
-    for (referrer_bytes, is_enough) in [(4000, true), (2000, false)] {
+    // Each request counts 4 KiB.
+    for (referrer_bytes, is_enough) in [(60_000, true), (20_000, false)] {
         let limits = Limits {
             referrer_bytes,
             ..Limits::default()

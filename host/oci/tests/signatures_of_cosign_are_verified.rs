@@ -58,9 +58,9 @@ async fn signatures_of_cosign_count_in_a_folder_and_in_registries_of_both_kinds(
                 assert_eq!(pulled.file, [WASM, b"signed"].concat());
                 assert_eq!(pulled.signed.signers, [name]);
             }
-            let mut pulled = pull(&net, source, &keys(&["acme", "other"])).await.unwrap();
-            pulled.signed.signers.sort();
-            assert_eq!(pulled.signed.signers, ["acme", "other"]);
+            // One of the keys is enough.
+            let pulled = pull(&net, source, &keys(&["acme", "other"])).await.unwrap();
+            assert_eq!(pulled.signed.signers.len(), 1);
         }
     }
 }

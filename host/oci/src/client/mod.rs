@@ -5,16 +5,17 @@ mod verified;
 
 use std::{fmt::Display, sync::Arc};
 
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 pub use self::results::{Inspected, Pulled, Pushed, Referrer, Signed, Verified};
 use crate::{
     artifact::{Artifact, Manifest},
+    budget::Budget,
     copy::{self, Copied, CopyError, Referring},
     credentials::Credentials,
     error::{OciError, Problem, RegistryError},
     layout::Layout,
-    limits::Limits,
+    limits::{Limits, MANIFEST_BYTES},
     progress::Progress,
     reference::{LayoutReference, Location, Reference},
     registries::Registries,
@@ -93,6 +94,8 @@ impl Client {
         let of_source = |problem| OciError::new(source, problem);
         let of_target = |problem| OciError::new(target, problem);
         self.within(source, async {
+            // The rest of the time is for the name.
+            let until = Instant::now() + self.wire.limits.total / 10 * 9;
             let (to, name) = self.target(target, Some(source)).map_err(of_target)?;
             let repository = source.repository();
             let wanted = requirement.map(|requirement| Wanted {
@@ -102,7 +105,7 @@ impl Client {
             let found = self.fetch(source, wanted, progress).await;
             let found = found.map_err(of_source)?;
             let referring = match requirement {
-                Some(_) => Referring::Verified(&found.signatures),
+                Some(_) => Referring::Verified(found.signature.as_ref(), until),
                 None => Referring::All,
             };
             let (to, limits) = ((&to, name.as_str()), &self.wire.limits);
@@ -128,7 +131,9 @@ impl Client {
         self.limited(location, async {
             let found = self.fetch(location, None, progress).await?;
             let (digest, limits) = (&found.plugin.manifest.digest, &self.wire.limits);
-            let listed = found.store.referrers(digest, limits.referrers).await?;
+            let budget = Budget::of(limits.referrer_bytes);
+            let listed = found.store.referrers(digest, limits.referrers, &budget);
+            let listed = listed.await?;
             let has_more_referrers = listed.len() > limits.referrers;
             let listed = listed.into_iter().take(limits.referrers);
             let (referrers, signed) = match requirement {
@@ -140,12 +145,13 @@ impl Client {
                         repository: repository.as_deref(),
                     };
                     let signed = search::find(&found.store, digest, wanted, limits).await;
-                    let mut rest = limits.referrer_bytes;
+                    let most = limits.blob_bytes;
                     let mut referrers = Vec::new();
                     for blob in listed {
                         let signers = requirement.signers;
+                        let limit = budget.rest().min(most);
                         let one =
-                            verified::referrer(&found.store, digest, signers, blob, &mut rest);
+                            verified::referrer(&found.store, digest, signers, blob, limit, &budget);
                         referrers.push(one.await);
                     }
                     (
@@ -189,7 +195,7 @@ impl Client {
         timeout(after, operation).await.map_err(late)?
     }
 
-    /// Returns a plugin with the place that has it, and the signatures that count there if any are wanted.
+    /// Returns a plugin with the place that has it, and the signature that counts there if one is wanted.
     async fn fetch(
         &self,
         location: &Location,
@@ -219,19 +225,22 @@ impl Client {
         progress: &Progress,
     ) -> Result<Found<'_>, Problem> {
         let mut mirrors = Vec::new();
-        for url in self.registries.mirrors(reference.registry()) {
-            let Some(endpoint) = Endpoint::of_mirror(&url, reference.registry()) else {
-                continue;
-            };
+        let urls = self.registries.mirrors(reference.registry());
+        let endpoints: Vec<_> = urls
+            .filter_map(|url| Endpoint::of_mirror(&url, reference.registry()))
+            .collect();
+        // No mirror can use up the time of the others and of the registry.
+        let endpoints_with_registry = u32::try_from(endpoints.len()).unwrap_or(u32::MAX) + 1;
+        let after = self.wire.limits.total / endpoints_with_registry;
+        for endpoint in endpoints {
             let host = endpoint.host();
-            match self
-                .ask_endpoint(endpoint, reference, wanted, progress)
-                .await
-            {
+            let asked = self.ask_endpoint(endpoint, reference, wanted, progress);
+            let asked = timeout(after, asked).await;
+            match asked.unwrap_or(Err(Problem::Deadline { after })) {
                 Ok(found) => return Ok(found),
                 Err(problem) => {
                     tracing::warn!(%reference, mirror = host, %problem, "a mirror does not have a plugin; asking the next one, or the registry");
-                    mirrors.push(problem.to_string());
+                    mirrors.push(problem);
                 }
             }
         }
@@ -271,14 +280,14 @@ impl Client {
         progress: &Progress,
     ) -> Result<Found<'c>, Problem> {
         let limits = &self.wire.limits;
-        let signatures = match wanted {
+        let signature = match wanted {
             Some(wanted) => search::find(&store, &manifest.digest, wanted, limits).await?,
-            None => Vec::new(),
+            None => None,
         };
         let plugin = store.plugin(manifest, limits, progress).await?;
         Ok(Found {
             plugin,
-            signatures,
+            signature,
             store,
         })
     }
@@ -336,10 +345,10 @@ impl Client {
     }
 }
 
-/// A plugin, the signatures of it that count, and the place that has them.
+/// A plugin, the signature of it that counts, and the place that has them.
 struct Found<'c> {
     plugin: Fetched,
-    signatures: Vec<Signature>,
+    signature: Option<Signature>,
     store: Store<'c>,
 }
 
@@ -349,9 +358,11 @@ const UNNAMED: &str = "latest";
 /// Returns the manifest of a reference. A tag beside a digest must name the same manifest.
 async fn manifest(repository: &Repository<'_>, reference: &Reference) -> Result<Manifest, Problem> {
     let (Some(tag), Some(wanted)) = (reference.tag(), reference.digest()) else {
-        return repository.manifest(reference.wanted()).await;
+        let read = repository.manifest(reference.wanted(), MANIFEST_BYTES, &Progress::NONE);
+        return read.await;
     };
-    let manifest = repository.manifest(tag).await?;
+    let read = repository.manifest(tag, MANIFEST_BYTES, &Progress::NONE);
+    let manifest = read.await?;
     if manifest.digest != *wanted {
         return Err(Problem::TagMoved {
             tag: tag.to_owned(),

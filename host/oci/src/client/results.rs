@@ -106,7 +106,7 @@ pub struct Signed {
     pub digest: Digest,
     /// The registry with the repository; `None` if it comes from a directory.
     pub repository: Option<String>,
-    /// Who signed it so that it counts. Empty if it may be unsigned.
+    /// Who signed it so that it counts: the first one who was found. Empty if it may be unsigned.
     pub signers: Vec<String>,
 }
 
@@ -120,7 +120,7 @@ impl Signed {
     /// Checks whether it may have a name that was not known when it was pulled, by the same signers. Keeps those who may sign it.
     ///
     /// # Errors
-    /// None of those who signed it may sign a plugin of this name.
+    /// Who signed it may not sign a plugin of this name. Somebody else who may can have signed it, too: pull it again with the name.
     pub fn check(
         &mut self,
         signers: &Signers,
@@ -154,9 +154,9 @@ impl Signed {
     pub(super) fn of(
         digest: &Digest,
         repository: Option<String>,
-        signatures: Vec<Signature>,
+        signature: Option<Signature>,
     ) -> Self {
-        let signatures = signatures.into_iter();
+        let signatures = signature.into_iter();
         Self {
             digest: digest.clone(),
             repository,
@@ -168,7 +168,7 @@ impl Signed {
 impl Verified {
     pub(super) fn of(found: Found<'_>, repository: Option<String>) -> Self {
         Self {
-            signed: Signed::of(&found.plugin.manifest.digest, repository, found.signatures),
+            signed: Signed::of(&found.plugin.manifest.digest, repository, found.signature),
             file: found.plugin.file.into(),
         }
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Client, Referrer, Verified};
 use crate::{
     artifact::Blob,
+    budget::Budget,
     copy::{self, CopyError, Referring},
     digest::Digest,
     error::{OciError, Problem},
@@ -39,7 +40,7 @@ impl Client {
         .await
     }
 
-    /// Pulls a plugin as [`pull_verified`](Self::pull_verified) does, and stores it in a folder with the signatures that count, and nothing
+    /// Pulls a plugin as [`pull_verified`](Self::pull_verified) does, and stores it in a folder with the signature that counts, and nothing
     /// else that refers to it.
     ///
     /// # Errors
@@ -60,12 +61,12 @@ impl Client {
             let found = self.ask_registry(reference, Some(wanted), progress).await?;
             let name = format!("{repository}@{}", found.plugin.manifest.digest);
             let store = Store::Layout(Layout::new(folder));
-            let signatures = Referring::Signatures(&found.signatures);
+            let signature = Referring::Signature(found.signature.as_ref());
             let copied = copy::write(
                 &found.plugin,
                 &found.store,
                 (&store, &name),
-                signatures,
+                signature,
                 &self.wire.limits,
                 &Progress::NONE,
             );
@@ -117,14 +118,13 @@ pub(super) async fn referrer(
     digest: &Digest,
     signers: &Signers,
     blob: Blob,
-    rest: &mut u64,
+    limit: u64,
+    budget: &Budget,
 ) -> Referrer {
     if !search::is_bundle(&blob) {
         return Referrer::of(blob);
     }
-    let mut bytes = 0;
-    let attested = search::attested(store, digest, signers, &blob, *rest, &mut bytes).await;
-    *rest = rest.saturating_sub(bytes);
+    let attested = search::attested(store, digest, signers, &blob, limit, budget).await;
     let referrer = Referrer::of(blob);
     match attested {
         Ok(attested) => Referrer {

@@ -34,22 +34,35 @@ impl OciError {
     }
 }
 
+impl OciError {
+    /// Whether it may pass by itself, so that the same operation is worth another attempt soon: a host was not reached, was overloaded or broken,
+    /// or there was not enough time. With mirrors, if that is so for one of them or for the registry.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        self.problem.is_transient()
+    }
+}
+
 impl Problem {
-    /// Whether content is wrong or missing, so that another attempt gives the same. Other problems may pass by themselves.
-    pub(crate) const fn is_of_content(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Artifact(_) | Self::Layout(_) => true,
+            Self::Transport(_) | Self::Deadline { .. } => true,
             Self::Registry(problem) => matches!(
                 problem,
-                RegistryError::NotFound { .. }
-                    | RegistryError::ManifestDigest { .. }
-                    | RegistryError::BlobDigest { .. }
-                    | RegistryError::BlobSize { .. }
-                    | RegistryError::TooLarge { .. }
+                RegistryError::Unavailable { .. } | RegistryError::Token { .. }
             ),
+            Self::Everywhere { registry, mirrors } => {
+                registry.is_transient() || mirrors.iter().any(Self::is_transient)
+            }
             _ => false,
         }
     }
+}
+
+/// Returns the problems of mirrors in a line.
+fn joined(problems: &[Problem]) -> String {
+    let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    problems.join("; ")
 }
 
 /// What is wrong with an operation.
@@ -95,13 +108,13 @@ pub enum Problem {
         found: Digest,
     },
     /// Neither the mirrors nor the registry have it.
-    #[error("{registry} (mirrors failed, too: {})", .mirrors.join("; "))]
+    #[error("{registry} (mirrors failed, too: {})", joined(.mirrors))]
     Everywhere {
         /// The registry's problem.
         #[source]
         registry: Box<Self>,
         /// The mirrors, each with its problem.
-        mirrors: Vec<String>,
+        mirrors: Vec<Self>,
     },
     /// A stored plugin is asked for by a tag.
     #[error("has no digest, by which plugins are stored; write it with `@sha256:DIGITS`")]

@@ -3,6 +3,7 @@
 mod auth;
 mod challenge;
 mod endpoint;
+mod link;
 mod referrers;
 mod wire;
 
@@ -19,7 +20,6 @@ use crate::{
     artifact::{ACCEPTED, Blob, MANIFEST_TYPE, Manifest},
     digest::Digest,
     error::{Problem, RegistryError},
-    limits::MANIFEST_BYTES,
     progress::Progress,
     transport::host,
 };
@@ -51,9 +51,15 @@ impl Repository<'_> {
         RegistryError::NotFound { host, what }.into()
     }
 
-    /// Returns the manifest of a tag or digest.
-    pub(crate) async fn manifest(&self, wanted: &str) -> Result<Manifest, Problem> {
-        let (bytes, media_type) = self.manifest_bytes(wanted, ACCEPTED).await?;
+    /// Returns the manifest of a tag or digest, which is not larger than the limit.
+    pub(crate) async fn manifest(
+        &self,
+        wanted: &str,
+        limit: u64,
+        progress: &Progress,
+    ) -> Result<Manifest, Problem> {
+        let read = self.manifest_bytes(wanted, ACCEPTED, limit, progress);
+        let (bytes, media_type) = read.await?;
         Ok(Manifest::parse(bytes, media_type.as_deref())?)
     }
 
@@ -61,6 +67,8 @@ impl Repository<'_> {
         &self,
         wanted: &str,
         accepted: &str,
+        limit: u64,
+        progress: &Progress,
     ) -> Result<(Vec<u8>, Option<String>), Problem> {
         let call = self.request(Method::GET, &format!("manifests/{wanted}"))?;
         let received = self.call(&call.header(header::ACCEPT, accepted)).await?;
@@ -76,7 +84,7 @@ impl Repository<'_> {
             .map(|text| text.trim().to_owned());
         let bytes = self
             .wire
-            .read(received, "a manifest", MANIFEST_BYTES, &Progress::NONE)
+            .read(received, "a manifest", limit, progress)
             .await?;
         let found = Digest::of(&bytes);
         // Other algorithms than sha256 cannot be compared.

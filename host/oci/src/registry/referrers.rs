@@ -1,20 +1,18 @@
 //! What refers to a manifest, such as signatures: the registry's own list, or the tag that replaces it.
 
-use http::{Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use trainyard_text::clean;
 
-use super::{Repository, endpoint::resolved, wire::Call};
+use super::{Repository, endpoint::resolved, link, wire::Call};
 use crate::{
     artifact::{Blob, INDEX_TYPE, Manifest},
+    budget::Budget,
     digest::Digest,
     error::{Problem, RegistryError},
     index::{self, Listed, NAME},
-    limits::MANIFEST_BYTES,
+    limits::{LIST_BYTES, MANIFEST_BYTES},
     progress::Progress,
 };
-
-/// The most pages of referrers, if only the first referrers are wanted.
-const PAGES: usize = 8;
 
 /// What refers to a manifest, page by page.
 #[derive(Debug)]
@@ -23,102 +21,79 @@ pub(crate) struct Pages<'r> {
     digest: Digest,
     /// The request for the next page, or why it is not sent.
     next: Option<Result<Call, RegistryError>>,
-    /// How many pages were read.
-    read: usize,
-    /// How many bytes all further pages may have together.
-    rest: u64,
+    is_first: bool,
+    budget: Budget,
 }
 
 impl<'r> Pages<'r> {
-    /// Returns the pages of what refers to a manifest, which may have so many bytes together.
+    /// Returns the pages of what refers to a manifest.
     pub(crate) fn of(
         repository: &'r Repository<'r>,
         digest: &Digest,
-        bytes: u64,
+        budget: &Budget,
     ) -> Result<Self, Problem> {
         let call = repository.request(Method::GET, &format!("referrers/{digest}"))?;
         Ok(Self {
             repository,
             digest: digest.clone(),
             next: Some(Ok(call.header(header::ACCEPT, INDEX_TYPE))),
-            read: 0,
-            rest: bytes,
+            is_first: true,
+            budget: budget.clone(),
         })
     }
 
-    /// Returns the next page; `None` after the last one.
-    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Listed>>, Problem> {
+    /// Returns the next page; `None` after the last one. After a page that cannot be used, there may be further ones.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Blob>>, Problem> {
         let Some(call) = self.next.take() else {
             return Ok(None);
         };
         let call = call?;
         let repository = self.repository;
+        let progress = self.budget.request();
         let received = repository.call(&call).await?;
         let status = received.status();
         let is_unknown = matches!(
             status,
             StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::BAD_REQUEST
         );
-        self.read += 1;
-        if self.read == 1 && is_unknown {
-            return Ok(Some(repository.tagged_referrers(&self.digest).await?));
+        if std::mem::take(&mut self.is_first) && is_unknown {
+            let progress = self.budget.request();
+            let list = repository.tagged_list(&self.digest, &progress).await?;
+            return Ok(Some(repository.manifests(&list)?));
         }
         let wire = repository.wire;
         if status != StatusCode::OK {
             return Err(wire.refused(received, "referrers".to_owned()).await);
         }
-        let next = received.header(header::LINK.as_str()).and_then(next_page);
-        let next = next.map(|next| resolved(&received.uri, &next));
-        let limit = self.rest.min(MANIFEST_BYTES);
-        let bytes = wire.read(received, "referrers", limit, &Progress::NONE);
-        let bytes = bytes.await?;
-        self.rest = self.rest.saturating_sub(bytes.len() as u64);
-        let listed = repository.listed(&bytes)?;
+        let next = next_page(received.headers()).map(|next| resolved(&received.uri, &next));
         self.next = next.map(|next| match next {
             Some(uri) if repository.endpoint.has(&uri) => Ok(Call { uri, ..call }),
             _ => Err(repository.list_error("continues on another host".to_owned())),
         });
-        Ok(Some(listed))
+        let limit = self.budget.rest().min(LIST_BYTES);
+        let bytes = wire.read(received, "referrers", limit, &progress).await?;
+        Ok(Some(repository.manifests(&bytes)?))
     }
 }
 
 impl Repository<'_> {
-    /// Returns the descriptors of what refers to a manifest, and at most one more than so many. The list as a whole may be as large as one
-    /// manifest.
-    pub(crate) async fn referrers(
-        &self,
-        digest: &Digest,
-        limit: usize,
-    ) -> Result<Vec<Blob>, Problem> {
-        let mut pages = Pages::of(self, digest, MANIFEST_BYTES)?;
-        let mut found = Vec::new();
-        while let Some(page) = pages.next().await? {
-            let wanted = (limit + 1).saturating_sub(found.len());
-            found.extend(index::manifests(page).take(wanted));
-            if found.len() > limit {
-                break;
-            }
-            if pages.read == PAGES && pages.next.is_some() {
-                let problem = format!("has more than {PAGES} pages");
-                return Err(self.list_error(problem).into());
-            }
-        }
-        Ok(found)
-    }
-
-    async fn tagged_referrers(&self, digest: &Digest) -> Result<Vec<Listed>, Problem> {
+    /// Returns the content of the tag that lists referrers; an empty list if there is none.
+    async fn tagged_list(&self, digest: &Digest, progress: &Progress) -> Result<Vec<u8>, Problem> {
         let tag = fallback_tag(digest);
-        match self.manifest_bytes(&tag, INDEX_TYPE).await {
-            Ok((bytes, _)) => Ok(self.listed(&bytes)?),
-            Err(Problem::Registry(RegistryError::NotFound { .. })) => Ok(Vec::new()),
+        let read = self.manifest_bytes(&tag, INDEX_TYPE, MANIFEST_BYTES, progress);
+        match read.await {
+            Ok((bytes, _)) => Ok(bytes),
+            Err(Problem::Registry(RegistryError::NotFound { .. })) => Ok(b"{}".to_vec()),
             Err(problem) => Err(problem),
         }
     }
 
-    fn listed(&self, bytes: &[u8]) -> Result<Vec<Listed>, RegistryError> {
-        index::parse(bytes).map_err(|error| {
-            self.list_error(format!("is not an index: {}", clean(&error.to_string())))
-        })
+    fn manifests(&self, list: &[u8]) -> Result<Vec<Blob>, RegistryError> {
+        index::parse_manifests(list).map_err(|error| self.not_an_index(&error))
+    }
+
+    fn not_an_index(&self, error: &serde_json::Error) -> RegistryError {
+        self.list_error(format!("is not an index: {}", clean(&error.to_string())))
     }
 
     fn list_error(&self, problem: String) -> RegistryError {
@@ -133,7 +108,9 @@ impl Repository<'_> {
         subject: &Digest,
         manifest: &Manifest,
     ) -> Result<(), Problem> {
-        let mut listed = self.tagged_referrers(subject).await?;
+        let list = self.tagged_list(subject, &Progress::NONE).await?;
+        let listed = index::parse(&list);
+        let mut listed = listed.map_err(|error| self.not_an_index(&error))?;
         if listed
             .iter()
             .any(|one| one.digest == manifest.digest.as_str())
@@ -157,9 +134,9 @@ fn fallback_tag(digest: &Digest) -> String {
     format!("sha256-{}", digest.hex())
 }
 
-/// Returns the URL of the next page from a `Link` header.
-fn next_page(link: &str) -> Option<String> {
-    let mut links = link.split(',').filter(|link| link.contains("rel=\"next\""));
-    let (url, _) = links.next()?.trim().strip_prefix('<')?.split_once('>')?;
-    Some(url.to_owned())
+/// Returns the URL of the next page.
+fn next_page(headers: &HeaderMap) -> Option<String> {
+    let links = headers.get_all(header::LINK).iter();
+    let mut links = links.filter_map(|link| link.to_str().ok());
+    links.find_map(|links| link::find(links, "next").map(str::to_owned))
 }

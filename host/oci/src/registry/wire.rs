@@ -253,10 +253,11 @@ impl Wire {
                 return Ok(bytes);
             };
             let piece = piece?;
+            // What is refused was sent, too.
+            progress.advance(piece.len());
             if (bytes.len() + piece.len()) as u64 > limit {
                 return Err(RegistryError::TooLarge { host, what, limit }.into());
             }
-            progress.advance(piece.len());
             bytes.extend_from_slice(&piece);
         }
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, de::IgnoredAny};
 use thiserror::Error;
 use trainyard_text::clean;
 
+use super::object::Object;
 use crate::digest::Digest;
 
 /// The media type of a bundle.
@@ -46,8 +47,8 @@ pub enum BundleError {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Bundle {
     media_type: String,
-    verification_material: Material,
-    dsse_envelope: Option<DsseEnvelope>,
+    verification_material: Object<Material>,
+    dsse_envelope: Option<Object<DsseEnvelope>>,
     message_signature: Option<IgnoredAny>,
 }
 
@@ -55,7 +56,7 @@ struct Bundle {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Material {
-    public_key: Option<PublicKeyHint>,
+    public_key: Option<Object<PublicKeyHint>>,
     certificate: Option<IgnoredAny>,
     x509_certificate_chain: Option<IgnoredAny>,
     #[serde(rename = "tlogEntries")]
@@ -75,7 +76,7 @@ struct PublicKeyHint {
 struct DsseEnvelope {
     payload: String,
     payload_type: String,
-    signatures: Vec<DsseSignature>,
+    signatures: Vec<Object<DsseSignature>>,
 }
 
 #[derive(Deserialize)]
@@ -99,7 +100,7 @@ pub(crate) struct Envelope {
 impl Envelope {
     /// Reads a bundle.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
-        let bundle: Bundle = serde_json::from_slice(bytes).map_err(|error| {
+        let Object(bundle): Object<Bundle> = serde_json::from_slice(bytes).map_err(|error| {
             let at = format!("line {}, column {}", error.line(), error.column());
             BundleError::Json(match error.classify() {
                 serde_json::error::Category::Data => clean(&error.to_string()),
@@ -110,12 +111,12 @@ impl Envelope {
             let found = clean(&bundle.media_type);
             return Err(BundleError::Version { found });
         }
-        let material = bundle.verification_material;
+        let Object(material) = bundle.verification_material;
         if material.certificate.is_some() || material.x509_certificate_chain.is_some() {
             return Err(BundleError::Keyless);
         }
         let envelope = match (bundle.dsse_envelope, bundle.message_signature) {
-            (Some(envelope), None) => envelope,
+            (Some(Object(envelope)), None) => envelope,
             (None, Some(_)) => return Err(BundleError::Blob),
             _ => return Err(BundleError::Envelope("has not exactly one DSSE envelope")),
         };
@@ -124,7 +125,7 @@ impl Envelope {
                 "signs something else than an in-toto statement",
             ));
         }
-        let [signature] = envelope.signatures.as_slice() else {
+        let [Object(signature)] = envelope.signatures.as_slice() else {
             return Err(BundleError::Envelope(
                 "has not exactly one signature in its envelope",
             ));
@@ -136,7 +137,9 @@ impl Envelope {
         Ok(Self {
             payload: decoded(&envelope.payload)?,
             signature: decoded(&signature.sig)?,
-            hint: material.public_key.and_then(|key| fingerprint(&key.hint?)),
+            hint: material
+                .public_key
+                .and_then(|key| fingerprint(&key.0.hint?)),
         })
     }
 

@@ -1,7 +1,7 @@
 //! Signatures of plugins, which cosign makes and Trainyard verifies with keys.
 //!
 //! - `key` is a public key, and `signers` the operator's policy: who may sign which plugins.
-//! - `bundle` reads a Sigstore bundle, and `statement` what is signed in it.
+//! - `bundle` reads a Sigstore bundle, and `statement` what is signed in it; `object` makes both strict.
 //! - `error` says why a signature does not count, and why a plugin is not accepted.
 //!
 //! All of it is pure. A signature is of the digest of a manifest, and the manifest has the digest of the file. So signatures are verified before the file is
@@ -10,6 +10,7 @@
 mod bundle;
 mod error;
 mod key;
+mod object;
 mod signers;
 mod statement;
 

@@ -36,11 +36,10 @@ pub struct Signer {
     /// The names of the plugins that it may sign. A trailing `*` matches any ending, but no built-in plugin, whose name has to be written out.
     #[schemars(length(min = 1, max = MAX_SIGNERS), inner(regex(pattern = PLUGIN_NAMES), length(max = 64)))]
     plugins: Vec<String>,
-    /// The repositories from which the plugins may come, such as `registry.example.com/acme/*`. A trailing `*` matches any ending. Default: all,
-    /// and directories.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The repositories from which the plugins may come, such as `registry.example.com/acme/*`. A trailing `*` matches any ending. A directory
+    /// is not a repository, so these do not limit it.
     #[schemars(length(min = 1, max = MAX_SIGNERS), inner(regex(pattern = REPOSITORIES), length(max = 255)))]
-    repositories: Option<Vec<String>>,
+    repositories: Vec<String>,
 }
 
 /// Who may sign which plugins, and which plugins may be unsigned. By default, nobody and none.
@@ -66,7 +65,8 @@ pub enum PluginName<'n> {
     Custom(&'n str),
     /// The name of a built-in plugin.
     BuiltIn(&'n str),
-    /// Only the file has it. Who pulls it has to check the name afterwards, by [`Signed::check`](crate::Signed::check).
+    /// Only the file has it, so that a signature counts that is valid for any name. Who pulls it has to check the name afterwards, by
+    /// [`Signed::check`](crate::Signed::check), and to pull it again with the name if that fails.
     Unknown,
 }
 
@@ -159,22 +159,19 @@ impl Signers {
     }
 
     /// Whether the repository of a plugin is listed, so that its registry may be asked for it: the plugin may be unsigned there, or a signer
-    /// whose `repositories` have it may sign it. A signer without that list allows none, so that whoever chooses references cannot let the
-    /// controller send requests anywhere.
+    /// whose `repositories` have it may sign it.
     #[must_use]
     pub fn allow(&self, plugin: PluginName<'_>, repository: &str) -> bool {
         let permits = |trusted: &Trusted| match trusted {
-            Trusted::Signer(signer) => {
-                signer.repositories.is_some() && signer.permit(plugin, Some(repository)).is_ok()
-            }
+            Trusted::Signer(signer) => signer.permit(plugin, Some(repository)).is_ok(),
             Trusted::Key { .. } => false,
         };
         self.permit_unsigned(plugin, Some(repository)) || self.trusted.iter().any(permits)
     }
 
-    /// Returns how many keys there are.
-    pub(crate) fn keys(&self) -> usize {
-        self.trusted.len()
+    /// Whether there is nobody who may sign.
+    pub(crate) const fn has_no_keys(&self) -> bool {
+        self.trusted.is_empty()
     }
 
     /// Whether a plugin from a repository needs no signature. What replaces a built-in plugin always needs one, and so does what comes from a
@@ -243,17 +240,17 @@ impl Signer {
                 plugin: plugin.to_owned(),
             });
         }
-        let is_listed = |repositories: &Vec<String>| {
-            let mut patterns = repositories.iter();
-            repository.is_some_and(|name| patterns.any(|pattern| fits(pattern, name)))
-        };
-        if self.repositories.as_ref().is_none_or(is_listed) {
-            return Ok(());
+        let mut patterns = self.repositories.iter();
+        match repository {
+            // Whoever names a directory decided where its content comes from, and nobody is asked for it.
+            Some(name) if !patterns.any(|pattern| fits(pattern, name)) => {
+                Err(SignatureProblem::OtherRepository {
+                    signer: self.name.clone(),
+                    repository: name.to_owned(),
+                })
+            }
+            _ => Ok(()),
         }
-        Err(SignatureProblem::OtherRepository {
-            signer: self.name.clone(),
-            repository: repository.unwrap_or("a directory").to_owned(),
-        })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::object::Object;
 use crate::digest::Digest;
 
 /// The type of the predicate by which cosign signs.
@@ -18,12 +19,12 @@ struct Document {
     #[serde(rename = "_type")]
     kind: String,
     predicate_type: String,
-    subject: Vec<Subject>,
+    subject: Vec<Object<Subject>>,
 }
 
 #[derive(Deserialize)]
 struct Subject {
-    digest: Digests,
+    digest: Object<Digests>,
 }
 
 #[derive(Deserialize)]
@@ -41,11 +42,11 @@ pub(crate) struct Statement {
 impl Statement {
     /// Reads a statement; `None` if it is not one, or has not exactly one subject with a SHA-256.
     pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
-        let document: Document = serde_json::from_slice(payload).ok()?;
-        let [subject] = document.subject.as_slice() else {
+        let Object(document): Object<Document> = serde_json::from_slice(payload).ok()?;
+        let [Object(subject)] = document.subject.as_slice() else {
             return None;
         };
-        let subject = format!("sha256:{}", subject.digest.sha256.as_deref()?);
+        let subject = format!("sha256:{}", subject.digest.0.sha256.as_deref()?);
         let is_statement = TYPES.contains(&document.kind.as_str());
         is_statement.then_some(Self {
             predicate_type: document.predicate_type,

@@ -143,13 +143,15 @@ pub fn list(registry: &Registry, repository: &str, subject: &str, manifest: &Val
     digest
 }
 
-/// Returns a policy of signers, each with its names and key, and these repositories.
+/// Returns a policy of signers, each with its names, its key and its repositories, of which `None` is all.
 pub fn signers(signers: &[(&str, &Key, &[&str], Option<&str>)], unsigned: &[&str]) -> Signers {
     let signers = signers.iter().map(|(name, key, plugins, repository)| {
-        let mut signer = json!({"name": name, "publicKey": key.pem(), "plugins": plugins});
-        if let Some(repository) = repository {
-            signer["repositories"] = json!([repository]);
-        }
+        let signer = json!({
+            "name": name,
+            "publicKey": key.pem(),
+            "plugins": plugins,
+            "repositories": [repository.unwrap_or("*")],
+        });
         serde_json::from_value::<Signer>(signer).unwrap()
     });
     let unsigned = unsigned.iter().map(|&one| one.to_owned());

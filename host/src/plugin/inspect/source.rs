@@ -103,25 +103,39 @@ impl Source {
         registry: &RegistryArgs,
     ) -> Result<Self, ErrorList> {
         let signers = by.signers()?;
-        let requirement = signers.as_ref().map(|signers| Requirement {
-            signers,
-            plugin: PluginName::Unknown,
-        });
-        let transfer = Transfer::new("pulling");
-        let inspected = registry.run(async |client| {
-            let inspected = client
-                .inspect(location, requirement.as_ref(), &transfer.progress())
-                .await;
-            inspected.map_err(|error| ErrorList::from_iter([error.to_string()]))
-        })?;
+        let inspect = |location: &Location, plugin| {
+            let requirement = signers
+                .as_ref()
+                .map(|signers| Requirement { signers, plugin });
+            let transfer = Transfer::new("pulling");
+            registry.run(async |client| {
+                let inspected = client
+                    .inspect(location, requirement.as_ref(), &transfer.progress())
+                    .await;
+                inspected.map_err(|error| ErrorList::from_iter([error.to_string()]))
+            })
+        };
         let Inspected {
             plugin,
-            signed,
+            mut signed,
             referrers,
             has_more_referrers,
-        } = inspected;
+        } = inspect(location, PluginName::Unknown)?;
         let name = output::path(Path::new(&location.to_string()));
         let screened = screened_bytes(plugin.file, &name)?;
+        if let (Some(Ok(found)), Some(signers)) = (&signed, &signers)
+            && found.signer().is_some()
+        {
+            let named = plugin_name(&screened.manifest.name);
+            if found.clone().check(signers, named).is_err() {
+                // Somebody else who may sign this name can have signed it, too.
+                let pinned = location.pinned(&plugin.digest);
+                let pinned: Location = pinned
+                    .parse()
+                    .map_err(|error: ReferenceError| ErrorList::from_iter([error.to_string()]))?;
+                signed = inspect(&pinned, named)?.signed;
+            }
+        }
         let signature = signed.zip(signers.as_ref()).map(|(signed, signers)| {
             let plugin = plugin_name(&screened.manifest.name);
             let signed = signed.map_err(|problem| problem.to_string());

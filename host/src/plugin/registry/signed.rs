@@ -99,47 +99,36 @@ impl SignedArgs {
             .map_or(PluginName::Unknown, plugin_name)
     }
 
-    /// Pulls a plugin, after its signatures were verified if that is asked for. Checks it without running it.
+    /// Pulls a plugin, after its signatures were verified if that is asked for. Checks it, and its name, without running it.
     pub(super) fn pull(
         &self,
         source: &Location,
         registry: &RegistryArgs,
     ) -> Result<PulledPlugin, ErrorList> {
-        let failure = |error: OciError| ErrorList::from_iter([error.to_string()]);
         let signers = self.by.signers()?;
-        let transfer = Transfer::new("pulling");
-        let progress = transfer.progress();
-        let (file, digest, signed) = registry.run(async |client| match &signers {
-            Some(signers) => {
-                let requirement = Requirement {
-                    signers,
-                    plugin: self.plugin(),
-                };
-                let pulled = client.pull_verified(source, &requirement, &progress).await;
-                let pulled = pulled.map_err(failure)?;
-                Ok((
-                    pulled.file,
-                    pulled.signed.digest.clone(),
-                    Some(pulled.signed),
-                ))
-            }
-            None => {
-                let pulled = client.pull(source, &progress).await.map_err(failure)?;
-                Ok((pulled.file, pulled.digest, None))
-            }
-        })?;
-        drop(transfer);
+        let mut plugin = pull(source, registry, signers.as_ref(), self.plugin())?;
         let shown = output::path(Path::new(&source.to_string()));
-        let screened = screened_bytes(file, &shown)?;
-        let mut plugin = PulledPlugin {
-            screened,
-            reference: source.pinned(&digest),
-            signed,
+        let failure = |problem: String| ErrorList::from_iter([format!("{shown}: {problem}")]);
+        let name = plugin.screened.manifest.name.clone();
+        if let Some(wanted) = self.name.as_ref().filter(|wanted| **wanted != name) {
+            return Err(failure(format!(
+                "is the plugin `{name}`, not `{wanted}`; correct --name or the reference"
+            )));
+        }
+        let (Some(signed), Some(signers)) = (&mut plugin.signed, &signers) else {
+            return Ok(plugin);
         };
-        plugin
-            .check_name(self.name.as_deref(), signers.as_ref())
-            .map_err(|problem| ErrorList::from_iter([format!("{shown}: {problem}")]))?;
-        Ok(plugin)
+        let was_signed = signed.signer().is_some();
+        match signed.check(signers, plugin_name(&name)) {
+            Ok(()) => Ok(plugin),
+            // Somebody else who may sign this name can have signed it, too.
+            Err(_) if was_signed => {
+                let pinned = super::location(&plugin.reference);
+                let pinned = pinned.map_err(|error| ErrorList::from_iter([error]))?;
+                pull(&pinned, registry, Some(signers), plugin_name(&name))
+            }
+            Err(error) => Err(failure(error.to_string())),
+        }
     }
 
     /// Returns what is copied, and its name if that matters: the file that has the name is pulled first then, and pinned.
@@ -158,24 +147,34 @@ impl SignedArgs {
     }
 }
 
-impl PulledPlugin {
-    /// Checks the name in the file, and by it the signers.
-    fn check_name(
-        &mut self,
-        wanted: Option<&str>,
-        signers: Option<&Signers>,
-    ) -> Result<(), String> {
-        let name = &self.screened.manifest.name;
-        if let Some(wanted) = wanted.filter(|wanted| wanted != name) {
-            return Err(format!(
-                "is the plugin `{name}`, not `{wanted}`; correct --name or the reference"
-            ));
+/// Pulls a plugin, after its signatures were verified if there are signers. Checks it without running it.
+fn pull(
+    source: &Location,
+    registry: &RegistryArgs,
+    signers: Option<&Signers>,
+    plugin: PluginName<'_>,
+) -> Result<PulledPlugin, ErrorList> {
+    let failure = |error: OciError| ErrorList::from_iter([error.to_string()]);
+    let transfer = Transfer::new("pulling");
+    let progress = transfer.progress();
+    let (file, digest, signed) = registry.run(async |client| match signers {
+        Some(signers) => {
+            let requirement = Requirement { signers, plugin };
+            let pulled = client.pull_verified(source, &requirement, &progress).await;
+            let pulled = pulled.map_err(failure)?;
+            let digest = pulled.signed.digest.clone();
+            Ok((pulled.file, digest, Some(pulled.signed)))
         }
-        match (&mut self.signed, signers) {
-            (Some(signed), Some(signers)) => signed
-                .check(signers, plugin_name(name))
-                .map_err(|error| error.to_string()),
-            _ => Ok(()),
+        None => {
+            let pulled = client.pull(source, &progress).await.map_err(failure)?;
+            Ok((pulled.file, pulled.digest, None))
         }
-    }
+    })?;
+    drop(transfer);
+    let shown = output::path(Path::new(&source.to_string()));
+    Ok(PulledPlugin {
+        screened: screened_bytes(file, &shown)?,
+        reference: source.pinned(&digest),
+        signed,
+    })
 }
