@@ -16,6 +16,7 @@ const OF_THE_CLUSTER: &[&str] = &[
     "gangs",
     "harness",
     "outages",
+    "plugins",
 ];
 
 /// The folders of tests, with the programs in each.

@@ -107,6 +107,7 @@ async fn a_registry_that_is_down_at_the_start_is_waited_for() {
     world.cluster.put(runtime("plain", &[]));
     world.cluster.put(job("ml", "plain", "plain", true));
     world.cluster.put(job("ml", "needs", "stamped", true));
+    let loads = world.registry.loads();
     let controller = world.start("three").await;
     world
         .pass("the TrainJob without the plugin is reconciled", |cluster| {
@@ -117,6 +118,9 @@ async fn a_registry_that_is_down_at_the_start_is_waited_for() {
     assert_eq!(world.stamp("ml", "queued").as_deref(), Some("1.0.0"));
     world.registry.set_down(false);
     world.until_stamped("ml", "needs", "1.0.0").await;
+    // While it was skipped, it was not loaded again and again.
+    let loads = world.registry.loads() - loads;
+    assert!(loads <= 6, "{loads}");
     controller.stop().await;
 }
 

@@ -10,8 +10,19 @@ use trainyard_model::{
 };
 use trainyard_sandbox::{BuiltIn, LoadError, Loader, SandboxedPlugin};
 
-use super::result::{CodeLoading, SettingsOf};
 use crate::policy::PluginContent;
+
+/// When the code of the built-in plugins is loaded.
+#[derive(Clone, Copy)]
+pub(crate) enum CodeLoading {
+    /// At once, so a long-running process detects errors at its start.
+    Eager,
+    /// At the first call, because a command calls few plugins.
+    Lazy,
+}
+
+/// Returns the operator's settings for the plugin of a manifest.
+pub(super) type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
 
 /// How plugins are loaded.
 pub(crate) struct Loading<'l> {

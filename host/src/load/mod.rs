@@ -17,12 +17,11 @@ use std::{
 };
 
 pub(crate) use lenient::LenientLoad;
-pub(crate) use loading::Loading;
 use loading::load_content;
+pub(crate) use loading::{CodeLoading, Loading};
 use new_plugin::NewPlugin;
 pub(crate) use next::NextPlugins;
 use refused::{Origin, Refused};
-pub(crate) use result::CodeLoading;
 use result::{LoadResult, load, load_bytes, misspelled_orders};
 pub(crate) use strict::StrictRefusal;
 use trainyard_api::Object;

@@ -12,9 +12,9 @@ use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::Loader;
 
 use super::{
-    loading::Loading,
+    loading::{CodeLoading, Loading},
     refused::Origin,
-    result::{CodeLoading, LoadResult},
+    result::LoadResult,
 };
 use crate::{
     policy::{PluginFile, Policy},

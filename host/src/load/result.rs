@@ -18,25 +18,13 @@ use trainyard_render::{Declared, SkippedPlugin};
 use trainyard_sandbox::{BuiltIn, LoadError, LoadProblem, Loader};
 
 use super::{
-    loading::Loading,
+    loading::{CodeLoading, Loading, SettingsOf},
     refused::{Origin, Refused},
 };
 use crate::{
     built_ins::{self, BUILT_INS},
     policy::{PluginContent, PluginFile, Policy},
 };
-
-/// When the code of the built-in plugins is loaded.
-#[derive(Clone, Copy)]
-pub(crate) enum CodeLoading {
-    /// At once, so a long-running process detects errors at its start.
-    Eager,
-    /// At the first call, because a command calls few plugins.
-    Lazy,
-}
-
-/// Returns the operator's settings for the plugin of a manifest.
-pub(super) type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
 
 /// The result of loading plugins, in order.
 #[derive(Default)]

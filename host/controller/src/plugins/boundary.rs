@@ -142,8 +142,8 @@ pub trait PluginLoader: Send + Sync {
     /// same. It may take minutes, and is called on a thread of its own.
     ///
     /// # Errors
-    /// What is wrong with which plugins. In the mode [`Mode::Lenient`], plugins that are not loaded are skipped instead, and only a conflict
-    /// of the others is an error.
+    /// What is wrong with which plugins. In the mode [`Mode::Lenient`], plugins that are not loaded, or that conflict with others, are skipped
+    /// instead, and only a conflict of built-in plugins is an error.
     fn load(
         &self,
         set: &[FetchedPlugin],

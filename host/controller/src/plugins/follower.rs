@@ -89,7 +89,12 @@ impl Plugins {
                     ..Attempts::default()
                 };
                 self.readiness.set(REVISIONS_HELD, true);
-                None
+                // Nothing tells that a plugin that was skipped can be loaded now.
+                if self.skips() {
+                    attempts.wait_for = names;
+                    attempts.retry = Some(self.after(LONGEST_RETRY));
+                }
+                attempts.retry
             }
             Some(error) => {
                 let wait = attempts.pause(&error);
@@ -103,6 +108,16 @@ impl Plugins {
                 attempts.retry
             }
         }
+    }
+
+    /// Whether a plugin of a revision in use is skipped.
+    fn skips(&self) -> bool {
+        let InUse { running, share, .. } = self.in_use();
+        let mut names = running.into_iter().chain(share).map(|(name, ..)| name);
+        names.any(|name| {
+            let loaded = self.loaded.any(&name);
+            loaded.is_some_and(|loaded| !loaded.skipped.is_empty())
+        })
     }
 
     /// Returns the revisions that are in use. Those that nobody but a controller can have written are considered.

@@ -61,13 +61,10 @@ pub(crate) fn followers(program: &Path, count: usize, files: &[PathBuf]) -> Resu
         let reconciles = controller.reconciles().await?;
         let started = Instant::now();
         declare(&policies, "new.wasm").await?;
-        let (mut most, mut runs) = (before, None);
+        let mut most = before;
         loop {
             most = most.max(controller.rss().await?);
             let done = controller.reconciles().await? - reconciles;
-            if done > 0.0 {
-                runs.get_or_insert_with(|| started.elapsed());
-            }
             if done >= count as f64 && controller.is_idle().await? {
                 break;
             }
@@ -79,9 +76,8 @@ pub(crate) fn followers(program: &Path, count: usize, files: &[PathBuf]) -> Resu
         tokio::time::sleep(SETTLED).await;
         let after = controller.rss().await?;
         println!(
-            "{count} queued TrainJobs: the first follows {:.1} s after the change, the last {:.1} s after it; {calls:.0} API calls; \
+            "{count} queued TrainJobs: the last follows {:.1} s after the change; {calls:.0} API calls; \
              {before:.1} MiB before, {most:.1} MiB at most, {after:.1} MiB with two generations; {} JobSets have the new version",
-            runs.unwrap_or_default().as_secs_f64(),
             took.as_secs_f64(),
             changed(&job_sets).await?,
         );
