@@ -1,6 +1,6 @@
 //! A folder that keeps plugins is freed of those that nothing needs, and keeps the others with their signatures.
 
-#![allow(clippy::unwrap_used, missing_docs)]
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 

@@ -10,16 +10,14 @@ use std::{
 use trainyard_config::policy_plugin::{
     FileOrigin, FileSource, OciOrigin, OciSource, Origin, ResolvedPlugin, Source,
 };
-use trainyard_controller::plugins::{
-    Pinned, PluginCondition, PluginSource, Problem, SourceError, Verified,
-};
+use trainyard_controller::plugins::{Pinned, PluginCondition, PluginSource, SourceError, Verified};
 use trainyard_model::{names::sha256_digest, text::clean};
 use trainyard_oci::{
     OciError, PluginName, Problem as OciProblem, Progress, Reference, Requirement, Signers,
     Verified as Pulled, discard_others,
 };
 use trainyard_sandbox::{
-    LoadLimits,
+    CompileError, LoadLimits, ScreenError,
     screen::{self, Screened},
 };
 
@@ -149,7 +147,7 @@ impl Registries {
             )));
         }
         let (content, file) = (self.content.clone(), source.name.clone());
-        let bytes = blocking(move || content.file(&file)).await?;
+        let bytes = blocking(move || content.file(&file).map_err(SourceError::Refused)).await?;
         let digest = sha256_digest(&bytes);
         let origin = Origin::File(FileOrigin {
             name: source.name.clone(),
@@ -196,7 +194,7 @@ impl Registries {
             Origin::BuiltIn(_) => Ok(Verified::default()),
             Origin::File(_) => {
                 let (content, plugin) = (self.content.clone(), plugin.clone());
-                blocking(move || content.of(&plugin)).await?;
+                blocking(move || content.of(&plugin).map_err(SourceError::Refused)).await?;
                 Ok(Verified::default())
             }
             Origin::Oci(oci) => {
@@ -270,19 +268,24 @@ fn is_of_signature(error: &OciError) -> bool {
 }
 
 /// Checks a plugin in a process with limits.
-fn screened(bytes: Vec<u8>) -> Result<Screened, Problem> {
-    let failed = |message: String| problem(PluginCondition::Loaded, "NotAPlugin", message);
-    let compiler = compile_worker::compiler().map_err(|error| failed(error.to_string()))?;
+fn screened(bytes: Vec<u8>) -> Result<Screened, SourceError> {
+    let compiler = compile_worker::compiler().map_err(retry)?;
     let screened = screen::screen(bytes, &LoadLimits::default(), &compiler);
-    screened.map_err(|error| failed(format!("the plugin file {error}")))
+    screened.map_err(|error| match error {
+        // The machine's load, or an executable that is being replaced, says nothing about the plugin.
+        ScreenError::Child(error @ CompileError::Child(_)) => retry(error),
+        error => SourceError::Refused(problem(
+            PluginCondition::Loaded,
+            "NotAPlugin",
+            format!("the plugin file {error}"),
+        )),
+    })
 }
 
 /// Runs what reads files or waits for a process.
 async fn blocking<T: Send + 'static>(
-    task: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+    task: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
 ) -> Result<T, SourceError> {
-    match tokio::task::spawn_blocking(task).await {
-        Ok(done) => done.map_err(SourceError::Refused),
-        Err(error) => Err(retry(error)),
-    }
+    let done = tokio::task::spawn_blocking(task).await;
+    done.unwrap_or_else(|error| Err(retry(error)))
 }

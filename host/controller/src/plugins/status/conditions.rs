@@ -89,7 +89,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         Some(Origin::BuiltIn(_))
     );
     let others_fail =
-        !proposed.is_loaded && !(proposed.problems.is_empty() && proposed.waiting.is_empty());
+        !proposed.is_loaded && (!proposed.problems.is_empty() || !proposed.waiting.is_empty());
     let is_in_revision = Plugin::of(name, facts).newest.is_some();
     match kind {
         PluginCondition::Pulled if is_built_in => of(
