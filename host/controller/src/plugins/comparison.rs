@@ -20,6 +20,7 @@ use trainyard_model::text::clean_to;
 
 use super::rollout::{Comparison, Failures};
 use crate::{
+    failures::StoppedBy,
     fair::{FairSemaphore, Worker},
     generation::Generation,
     queue::NamespacedName,
@@ -30,6 +31,9 @@ use crate::{
 /// The most TrainJobs of a runtime that are compared, and the most in all. The newest are.
 const OF_RUNTIME: usize = 10;
 const IN_ALL: usize = 1_000;
+
+/// The most TrainJobs of a namespace that count.
+const OF_NAMESPACE: usize = 20;
 
 /// The most fields that are kept.
 const FIELDS: usize = 32;
@@ -47,6 +51,20 @@ const AT_ONCE: usize = 2;
 pub(super) struct Comparer {
     reconciler: Reconciler,
     places: FairSemaphore,
+}
+
+/// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
+pub(super) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
+
+/// The TrainJobs of a namespace in a share. None counts more than [`OF_NAMESPACE`], so that no namespace decides for the others.
+#[derive(Default)]
+struct OfNamespace {
+    /// Those that have not started.
+    all: usize,
+    /// Those that fail and were checked.
+    checked: usize,
+    /// Those that fail only with the newer revision.
+    failing: usize,
 }
 
 /// A TrainJob, or one that is made up for a runtime.
@@ -130,22 +148,29 @@ impl Comparer {
         stores: &Stores,
         (old, new): (&Arc<Generation>, &Arc<Generation>),
         in_share: impl Fn(&str) -> bool,
-        fails: impl Fn(&NamespacedName) -> bool,
-        checked: &mut HashMap<(NamespacedName, String), bool>,
+        fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
+        checked: &mut Checked,
     ) -> Failures {
-        let mut failures = Failures::default();
-        let (mut all, mut failing) = (HashSet::new(), HashSet::new());
-        let mut still = HashMap::new();
-        for (key, job) in stores.jobs.objects() {
-            if !in_share(&key.namespace) || !self.reconciler.is_active(&job) {
+        let mut namespaces: HashMap<Arc<str>, OfNamespace> = HashMap::new();
+        let mut still = Checked::new();
+        let mut jobs = stores.jobs.objects();
+        jobs.retain(|(key, job)| {
+            in_share(&key.namespace)
+                && self.reconciler.is_active(job)
+                && self.reconciler.follows(key, job)
+        });
+        jobs.sort_by(|a, b| a.0.cmp(&b.0));
+        for (key, job) in jobs {
+            let of = namespaces.entry(key.namespace.clone()).or_default();
+            of.all = of.all.saturating_add(1).min(OF_NAMESPACE);
+            let Some(by) = fails(&key) else {
+                continue;
+            };
+            if of.checked >= OF_NAMESPACE {
                 continue;
             }
-            failures.all_train_jobs += 1;
-            all.insert(key.namespace.clone());
-            if !fails(&key) || !self.reconciler.follows(&key, &job) {
-                continue;
-            }
-            let version = (key.clone(), job.resource_version());
+            of.checked += 1;
+            let version = (key.clone(), job.resource_version(), by);
             let is_worse = match checked.get(&version) {
                 Some(is_worse) => *is_worse,
                 None if still.len() >= IN_ALL => continue,
@@ -156,19 +181,27 @@ impl Comparer {
                         job,
                         is_runtime: false,
                     };
-                    matches!(self.pair(&subject, (old, new)).await, Pair::Refused)
+                    match self.pair(&subject, (old, new)).await {
+                        Pair::Refused => true,
+                        // The API server refuses what was not asked of it before.
+                        Pair::Differs(_) => by == StoppedBy::ApiServer,
+                        Pair::Same | Pair::NotCompared => false,
+                    }
                 }
             };
             still.insert(version, is_worse);
             if is_worse {
-                failures.train_jobs += 1;
-                failing.insert(key.namespace.clone());
+                of.failing += 1;
             }
         }
         *checked = still;
-        failures.all_namespaces = all.len();
-        failures.namespaces = failing.len();
-        failures
+        let all = || namespaces.values();
+        Failures {
+            train_jobs: all().map(|it| it.failing).sum(),
+            namespaces: all().filter(|it| it.failing > 0).count(),
+            all_train_jobs: all().map(|it| it.all).sum(),
+            all_namespaces: namespaces.len(),
+        }
     }
 
     async fn pair(

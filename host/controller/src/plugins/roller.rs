@@ -15,7 +15,7 @@ use super::{
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
-    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, running},
+    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, restored, running},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -61,6 +61,20 @@ impl Leader {
         }
     }
 
+    /// Lets the previous revision run, if the running one was deleted.
+    pub(super) async fn restore(&self) {
+        loop {
+            let facts = self.plugins.facts();
+            match restored(&facts) {
+                // A later release may have written the running one.
+                Some(new) if self.plugins.in_use().newer.is_none() => {
+                    self.write(&facts, &new).await;
+                }
+                _ => return,
+            }
+        }
+    }
+
     /// Lets the first revision run.
     pub(super) async fn start_first(&self) {
         let facts = self.plugins.facts();
@@ -102,6 +116,7 @@ impl Leader {
             removed: removed(&running, &spec),
             failures: candidate.failures,
             lagging: self.lagging(&state),
+            watched: candidate.watched,
         })
     }
 
@@ -257,14 +272,25 @@ impl Leader {
             candidate.checks = Some(plugins.after(CHECKS));
             std::mem::take(&mut candidate.checked)
         };
-        let Some((old, Ok(new))) = self.both(&facts, Mode::Lenient).await else {
-            return;
-        };
         let held = plugins.generations.held();
+        let both = self.both(&facts, Mode::Lenient).await;
+        let is_watched = |old: &LoadedRevision, new: &LoadedRevision| {
+            let rolling = held.rolling.as_ref();
+            let is_complete = old.skipped.is_empty() && new.skipped.is_empty();
+            is_complete && rolling.is_some_and(|it| Arc::ptr_eq(&it.generation, &new.generation))
+        };
+        let (old, new) = match both {
+            Some((old, Ok(new))) if is_watched(&old, &new) => (old, new),
+            // Nobody sees how TrainJobs do with all plugins of the revision, so its share does not grow.
+            _ => {
+                self.candidate().watched = None;
+                return;
+            }
+        };
         let is_share =
             |generation: &Generation| u64::try_from(generation.number()) == Ok(share.number);
         let in_share = |namespace: &str| is_share(held.of(namespace));
-        let fails = |key: &NamespacedName| self.work.failures.cause(key).is_some();
+        let fails = |key: &NamespacedName| self.work.failures.stopped_by(key);
         let pair = (&old.generation, &new.generation);
         let failures = self
             .comparer
@@ -272,6 +298,7 @@ impl Leader {
             .await;
         let mut candidate = self.candidate();
         (candidate.failures, candidate.checked) = (failures, checked);
+        candidate.watched.get_or_insert(plugins.now());
     }
 
     /// Counts for metrics.

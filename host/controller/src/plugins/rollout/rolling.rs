@@ -148,21 +148,18 @@ impl Rolling<'_> {
             );
             return write(number, Stage::RolledBack, "Failures", message);
         }
-        // Nobody but a controller writes it, and every controller writes the time.
-        let since = since.unwrap_or(self.facts.now);
+        // Neither an earlier leader, whose memory of failures is lost, nor the clock alone proves a share.
+        let Some(watched) = known.watched else {
+            return Next::Wait(None);
+        };
+        // A time in the future was written by another clock.
+        let since = since.filter(|since| *since <= self.facts.now);
+        let since = since.map_or(watched, |since| since.max(watched));
         let ends = after(since, self.facts.settings.interval);
         let at_last = after(since, self.facts.settings.interval.saturating_add(LAGGING));
-        let waits = self.known.is_none() || known.lagging > 0;
-        let until = if waits { at_last } else { ends };
+        let until = if known.lagging > 0 { at_last } else { ends };
         if self.facts.now < until {
-            // The time is written, so that it passes.
-            return match self.revision.since {
-                Some(_) => Next::Wait(Some(until)),
-                None => self.widen(
-                    percent.saturating_sub(1),
-                    "the time of the share was unknown",
-                ),
-            };
+            return Next::Wait(Some(until));
         }
         self.widen(
             percent,
