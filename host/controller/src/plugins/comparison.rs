@@ -32,11 +32,14 @@ use crate::{
 const OF_RUNTIME: usize = 10;
 const IN_ALL: usize = 1_000;
 
-/// The most TrainJobs of a namespace that count.
+/// The most TrainJobs, and the most runtimes, of a namespace that count, so that none takes the time of all.
 const OF_NAMESPACE: usize = 20;
 
 /// The most fields that are kept.
 const FIELDS: usize = 32;
+
+/// The most fields that are counted.
+const MOST_FIELDS: usize = 1_024;
 
 /// The most characters of a field.
 const FIELD: usize = 256;
@@ -154,11 +157,7 @@ impl Comparer {
         let mut namespaces: HashMap<Arc<str>, OfNamespace> = HashMap::new();
         let mut still = Checked::new();
         let mut jobs = stores.jobs.objects();
-        jobs.retain(|(key, job)| {
-            in_share(&key.namespace)
-                && self.reconciler.is_active(job)
-                && self.reconciler.follows(key, job)
-        });
+        jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
         jobs.sort_by(|a, b| a.0.cmp(&b.0));
         for (key, job) in jobs {
             let of = namespaces.entry(key.namespace.clone()).or_default();
@@ -211,19 +210,18 @@ impl Comparer {
     ) -> Pair {
         let worker = Worker::new(&self.places, &subject.key.namespace);
         worker.start().await;
-        let render = |generation| {
-            self.reconciler
-                .try_render(&subject.key, &worker, subject.job.clone(), generation)
+        let render = |generations| {
+            let of = (&subject.key, &worker);
+            self.reconciler.try_render(of, &subject.job, generations)
         };
-        let new = render(new).await;
-        let old = render(old).await;
-        match (old, new) {
-            (Ok(old), Ok(new)) if old == new => Pair::Same,
-            (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
-            (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,
-            (Ok(_), Err(_)) => Pair::Refused,
-            (Err(_), Ok(_)) => Pair::Differs(vec!["accepted, and refused before".to_owned()]),
-            (Err(_), Err(_)) => Pair::Same,
+        let [with_new, with_old] = render([new, old]).await;
+        match judge(with_old, with_new).await {
+            // Somebody may have changed an object that plugins look up in between. Now, that would make the older one fail.
+            Pair::Refused => {
+                let [with_old, with_new] = render([old, new]).await;
+                judge(with_old, with_new).await
+            }
+            pair => pair,
         }
     }
 
@@ -233,13 +231,19 @@ impl Comparer {
         jobs.retain(|(key, job)| self.reconciler.follows(key, job));
         jobs.sort_by(|a, b| b.1.created.cmp(&a.1.created).then_with(|| a.0.cmp(&b.0)));
         let mut of_runtime: HashMap<String, usize> = HashMap::new();
+        let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
         let mut subjects = Vec::new();
         for (key, job) in jobs {
-            let count = of_runtime.entry(runtime_of(&key, &job)).or_default();
-            *count += 1;
-            if *count > OF_RUNTIME {
+            let of_namespace = of_namespace.entry(key.namespace.clone()).or_default();
+            if *of_namespace >= OF_NAMESPACE {
                 continue;
             }
+            let of_runtime = of_runtime.entry(runtime_of(&key, &job)).or_default();
+            if *of_runtime >= OF_RUNTIME {
+                continue;
+            }
+            *of_namespace += 1;
+            *of_runtime += 1;
             subjects.push(Subject {
                 name: format!("{} {}/{}", names::TRAIN_JOB, key.namespace, key.name),
                 key,
@@ -254,7 +258,32 @@ impl Comparer {
     }
 }
 
-/// Returns a TrainJob for each runtime.
+async fn judge(
+    old: Result<Vec<Value>, ReconcileError>,
+    new: Result<Vec<Value>, ReconcileError>,
+) -> Pair {
+    match (old, new) {
+        (Ok(old), Ok(new)) if old == new => Pair::Same,
+        (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
+        (Err(old), Err(new)) if !may_pass(&old) && !may_pass(&new) => Pair::Same,
+        // Neither has got to the plugins.
+        (Err(old), Err(new)) if is_of_runtime(&old) && is_of_runtime(&new) => Pair::Same,
+        (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,
+        (Ok(_), Err(_)) => Pair::Refused,
+        (Err(_), Ok(_)) => Pair::Differs(vec!["accepted, and refused before".to_owned()]),
+        (Err(_), Err(_)) => Pair::NotCompared,
+    }
+}
+
+/// Whether the error is that of a runtime, which is read before a plugin is called.
+fn is_of_runtime(error: &ReconcileError) -> bool {
+    matches!(
+        error,
+        ReconcileError::NoRuntime { .. } | ReconcileError::Runtime { .. }
+    )
+}
+
+/// Returns a TrainJob for each runtime; at most [`OF_NAMESPACE`] of a namespace.
 fn runtimes(stores: &Stores) -> Vec<Subject> {
     let kinds = [
         (
@@ -265,6 +294,15 @@ fn runtimes(stores: &Stores) -> Vec<Subject> {
     ];
     let all = kinds.into_iter().flat_map(|(kind, mut keys)| {
         keys.sort();
+        let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
+        keys.retain(|key| {
+            let Some(namespace) = &key.namespace else {
+                return true;
+            };
+            let count = of_namespace.entry(namespace.clone()).or_default();
+            *count += 1;
+            *count <= OF_NAMESPACE
+        });
         keys.into_iter().filter_map(move |key| runtime(kind, &key))
     });
     all.collect()
@@ -329,6 +367,7 @@ fn may_pass(error: &ReconcileError) -> bool {
             | ReconcileError::Abandoned
             | ReconcileError::Internal(_)
     ) || error.is_temporary()
+        || is_of_runtime(error)
 }
 
 /// Returns the fields that differ, without their values and the names of the objects.
@@ -342,7 +381,10 @@ async fn fields(old: Vec<Value>, new: Vec<Value>) -> Vec<String> {
         let fields = found.into_iter().filter_map(|difference| match difference {
             Difference::Field { object, path, .. } => {
                 let kind = object.split(' ').next().unwrap_or_default();
-                Some(clean_to(&format!("{kind}: {path}"), FIELD))
+                Some(clean_to(
+                    &format!("{kind}: {}", without_names(&path)),
+                    FIELD,
+                ))
             }
             _ => None,
         });
@@ -355,12 +397,31 @@ async fn fields(old: Vec<Value>, new: Vec<Value>) -> Vec<String> {
     }
 }
 
+/// Returns a path without the text in brackets, which may be the tenants', such as the names of environment variables.
+fn without_names(path: &str) -> String {
+    let mut is_inside = false;
+    let is_shown = |character: &char| {
+        let was_inside = is_inside;
+        is_inside = match character {
+            '[' => true,
+            ']' => false,
+            _ => was_inside,
+        };
+        !(was_inside && is_inside)
+    };
+    path.chars().filter(is_shown).collect()
+}
+
+/// Counts a field that differs. No more than [`MOST_FIELDS`] are counted.
 fn note(
     fields: &mut BTreeMap<String, ShadowDifference>,
     field: &str,
     changed: &[String],
     example: &str,
 ) {
+    if fields.len() >= MOST_FIELDS && !fields.contains_key(field) {
+        return;
+    }
     let known = fields.entry(field.to_owned());
     let difference = known.or_insert_with(|| ShadowDifference {
         plugin: changed.join(", "),
@@ -430,4 +491,53 @@ pub(super) fn removed(old: &PluginRevisionSpec, new: &PluginRevisionSpec) -> Vec
     let removed = enabled
         .filter(|plugin| (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name));
     removed.map(|plugin| plugin.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+
+    fn no_runtime() -> ReconcileError {
+        ReconcileError::NoRuntime {
+            kind: "TrainingRuntime".to_owned(),
+            name: "a".to_owned(),
+        }
+    }
+
+    #[test]
+    fn paths_are_shown_without_the_names_of_tenants() {
+        for (path, shown) in [
+            ("spec.a[node].env[SECRET].value", "spec.a[].env[].value"),
+            ("spec.a[0][[x]", "spec.a[][]"),
+            ("spec.a", "spec.a"),
+            ("spec.a[open", "spec.a["),
+        ] {
+            assert_eq!(without_names(path), shown);
+        }
+    }
+
+    #[test]
+    fn the_fields_that_are_counted_are_bounded() {
+        let mut fields = BTreeMap::new();
+        for number in 0..3_000 {
+            note(&mut fields, &format!("{number:04}"), &[], "a");
+            note(&mut fields, "0000", &[], "a");
+        }
+        assert_eq!(fields.len(), MOST_FIELDS);
+        assert_eq!(fields["0000"].count, 3_001);
+    }
+
+    #[tokio::test]
+    async fn a_runtime_that_changes_between_two_renderings_is_no_refusal() {
+        let refused = || ReconcileError::TrainJob(vec!["no".to_owned()]);
+        let (ok, none) = (|| Ok(Vec::new()), || Err(no_runtime()));
+        assert!(matches!(judge(ok(), none()).await, Pair::NotCompared));
+        assert!(matches!(judge(none(), ok()).await, Pair::NotCompared));
+        assert!(matches!(judge(none(), none()).await, Pair::Same));
+        assert!(matches!(judge(ok(), Err(refused())).await, Pair::Refused));
+        let both = judge(Err(refused()), Err(refused())).await;
+        assert!(matches!(both, Pair::Same));
+    }
 }

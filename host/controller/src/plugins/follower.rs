@@ -168,12 +168,17 @@ impl Plugins {
                 Err(error) => result = Err(failed(&name)(error)),
             }
         }
-        self.use_generations(&running, rolling);
+        let is_replaced = self.use_generations(&running, rolling);
         self.forget_others(&spec);
+        // The leader may be about to use content that no revision has yet.
+        if is_replaced && !self.leads.load(Ordering::SeqCst) {
+            self.keep_content(BTreeSet::new());
+        }
         result
     }
 
-    fn use_generations(&self, running: &LoadedRevision, rolling: Option<Rolling>) {
+    /// Uses these generations. Returns whether they replace others.
+    fn use_generations(&self, running: &LoadedRevision, rolling: Option<Rolling>) -> bool {
         let held = self.generations.held();
         let is_same = |a: &Option<Rolling>, b: &Option<Rolling>| match (a, b) {
             (None, None) => true,
@@ -183,7 +188,7 @@ impl Plugins {
             _ => false,
         };
         if Arc::ptr_eq(&held.running, &running.generation) && is_same(&held.rolling, &rolling) {
-            return;
+            return false;
         }
         let plan = running.generation.plan();
         tracing::info!(
@@ -212,9 +217,10 @@ impl Plugins {
             previous,
         });
         self.changed();
+        true
     }
 
-    /// Drops the loaded revisions that are not used any more, and the content of their plugins.
+    /// Drops the loaded revisions that are not used any more.
     fn forget_others(&self, running: &PluginRevisionSpec) {
         let facts = self.facts();
         let is_live = |stage| {
@@ -231,10 +237,6 @@ impl Plugins {
                     .iter()
                     .any(|it| it.name == loaded && is_live(it.stage))
         });
-        // The leader may be about to use content that no revision has yet.
-        if !self.leads.load(Ordering::SeqCst) {
-            self.keep_content(BTreeSet::new());
-        }
     }
 
     /// Keeps the content of the plugins of all revisions and of these digests.

@@ -1,7 +1,10 @@
 //! What only the leader does: it makes revisions from the PolicyPlugins, rolls them out, and writes the status of the PolicyPlugins.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -15,6 +18,9 @@ use super::{
     memory::{Candidate, PinCache, Proposed},
 };
 use crate::work::Work;
+
+/// The longest pause after a failed call that writes a revision.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Why this process must not lead.
 #[derive(Debug, Error)]
@@ -31,6 +37,8 @@ pub(crate) struct Leader {
     pub(super) pins: tokio::sync::Mutex<PinCache>,
     /// What is known of the revision that is rolled out.
     candidate: Mutex<Candidate>,
+    /// How many calls that write revisions have failed in a row.
+    failed: AtomicU32,
     /// When the TrainJobs of each plugin are counted again.
     pub(super) counted: Mutex<Option<SystemTime>>,
 }
@@ -67,6 +75,7 @@ impl Leader {
             proposed: Mutex::default(),
             pins: tokio::sync::Mutex::default(),
             candidate: Mutex::default(),
+            failed: AtomicU32::new(0),
             counted: Mutex::default(),
         }
     }
@@ -173,9 +182,15 @@ impl Leader {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pauses after a failed call.
+    /// Pauses after a failed call, longer after each one in a row.
     pub(super) async fn pause(&self) {
-        sleep(Duration::from_secs(1)).await;
+        let failed = self.failed.fetch_add(1, Ordering::SeqCst);
+        sleep(backoff(failed).min(LONGEST_PAUSE)).await;
+    }
+
+    /// Notes that a call has succeeded.
+    pub(super) fn no_pause(&self) {
+        self.failed.store(0, Ordering::SeqCst);
     }
 }
 

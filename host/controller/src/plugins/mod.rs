@@ -141,11 +141,14 @@ impl Plugins {
             plugins: self,
             kind: POLICY_PLUGIN,
             store: &self.policies,
+            // The leader itself writes the status.
+            is_same: |a: &PolicyPluginState, b| a.uid == b.uid && a.generation == b.generation,
         };
         let revisions = Watcher {
             plugins: self,
             kind: PLUGIN_REVISION,
             store: &self.revisions,
+            is_same: |_, _| false,
         };
         tokio::select! {
             replaced = follow::<PolicyPluginObject>(&self.client, &self.policies, &policies) => replaced,
@@ -227,6 +230,8 @@ struct Watcher<'w, S> {
     plugins: &'w Plugins,
     kind: &'static str,
     store: &'w Store<ObjectName, S>,
+    /// Whether nothing depends on what differs in two states of an object.
+    is_same: fn(&S, &S) -> bool,
 }
 
 impl<W> Follower<W> for Watcher<'_, W::State>
@@ -254,9 +259,13 @@ where
         }
     }
 
-    fn changed(&self, _: &ObjectName, _: Change<W::State>) {
+    fn changed(&self, _: &ObjectName, change: Change<W::State>) {
         let unreadable = self.store.count_unreadable();
         self.plugins.metrics.set_unreadable(self.kind, unreadable);
-        self.plugins.changed();
+        let is_same =
+            matches!(&change, Change::Updated { before, after } if (self.is_same)(before, after));
+        if !is_same {
+            self.plugins.changed();
+        }
     }
 }

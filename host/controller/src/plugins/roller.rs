@@ -173,12 +173,15 @@ impl Leader {
             replicas: Vec::new(),
         };
         match plugins.write_stage((&of.name, &state), &status).await {
-            Ok(()) => self.tell(
-                (&of.name, &state, &spec),
-                new,
-                facts,
-                status.plan.as_deref(),
-            ),
+            Ok(()) => {
+                self.no_pause();
+                self.tell(
+                    (&of.name, &state, &spec),
+                    new,
+                    facts,
+                    status.plan.as_deref(),
+                );
+            }
             Err(error) => {
                 tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");
                 self.pause().await;
@@ -191,7 +194,10 @@ impl Leader {
             return;
         };
         match self.plugins.delete(&of.name).await {
-            Ok(()) => tracing::debug!(revision = of.name, "an old PluginRevision is deleted"),
+            Ok(()) => {
+                self.no_pause();
+                tracing::debug!(revision = of.name, "an old PluginRevision is deleted");
+            }
             Err(error) => {
                 tracing::warn!(revision = of.name, %error, "an old PluginRevision cannot be deleted; retrying");
                 self.pause().await;
@@ -244,13 +250,35 @@ impl Leader {
         let (_, spec) = self.named(rolling(facts)?)?;
         let changed = changed(Some(&before), &spec);
         let pair = (&old.generation, &new.generation);
-        let compared = self
-            .comparer
-            .compare(&self.work.stores, pair, &changed)
-            .await;
+        let comparing = self.comparer.compare(&self.work.stores, pair, &changed);
+        let compared = tokio::select! {
+            compared = comparing => compared,
+            () = self.until_not_comparing(number, running.number) => return None,
+        };
         self.plugins.show(number, running.number, &compared.summary);
         self.candidate().compared = Some((running.number, compared));
         None
+    }
+
+    /// Waits until something else is to be done than to compare these revisions. The status of PolicyPlugins is written in the meantime.
+    async fn until_not_comparing(&self, number: u64, with: u64) {
+        let plugins = &self.plugins;
+        let mut changes = plugins.changes.subscribe();
+        loop {
+            changes.borrow_and_update();
+            let facts = plugins.facts();
+            let is_same = running(&facts).is_some_and(|running| running.number == with);
+            if !is_same
+                || plugins.in_use().newer.is_some()
+                || self.next(&facts) != Next::Compare(number)
+            {
+                return;
+            }
+            self.write_statuses().await;
+            plugins
+                .change_or(&mut changes, Some(plugins.after(RENEWS)))
+                .await;
+        }
     }
 
     /// Checks which TrainJobs of a share fail, every few seconds.
