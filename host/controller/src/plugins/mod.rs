@@ -45,6 +45,7 @@ use tokio::sync::watch;
 use trainyard_config::policy_plugin::{PLUGIN_REVISION, POLICY_PLUGIN};
 
 use self::{
+    follower::NamedRevision,
     loading::Loaded,
     objects::{ObjectName, PolicyPluginObject, PolicyPluginState, RevisionObject, RevisionState},
     page::Page,
@@ -164,14 +165,23 @@ impl Plugins {
 
     /// Returns the revisions that can be read, the oldest first.
     fn facts(&self) -> Vec<RevisionFacts> {
+        let all = self.readable().into_iter();
+        all.filter_map(|(name, state, _)| state.facts(&name))
+            .collect()
+    }
+
+    /// Returns the revisions that can be read, the oldest first.
+    fn readable(&self) -> Vec<NamedRevision> {
         let all = self.revisions.objects().into_iter();
-        let mut facts: Vec<_> = all
-            .filter_map(|(name, state)| state.facts(&name.0))
-            .collect();
-        facts.sort_by_key(|it| it.number);
-        // Nobody but a controller creates one, and a number is used once.
-        facts.dedup_by_key(|it| it.number);
-        facts
+        let named = |(name, state): (ObjectName, Arc<RevisionState>)| {
+            let spec = state.spec.as_ref().ok()?.clone();
+            Some((name.0, state, spec))
+        };
+        let mut all: Vec<_> = all.filter_map(named).collect();
+        all.sort_by(|a, b| (a.2.number, &a.0).cmp(&(b.2.number, &b.0)));
+        // Nobody but a controller creates one, and a number is used once. Every replica keeps the same one.
+        all.dedup_by_key(|(_, _, spec)| spec.number);
+        all
     }
 
     /// Returns a revision by its name.

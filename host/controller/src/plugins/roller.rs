@@ -15,7 +15,9 @@ use super::{
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
-    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, restored, running},
+    rollout::{
+        CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, restored, rolling, running,
+    },
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -347,11 +349,4 @@ impl Leader {
             .collect();
         metrics.set_replicas_behind(in_use.len());
     }
-}
-
-/// Returns the newest revision that has not ended.
-fn rolling(facts: &[RevisionFacts]) -> Option<&RevisionFacts> {
-    let is_rolling =
-        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
-    facts.iter().rev().find(is_rolling)
 }

@@ -171,6 +171,21 @@ pub(crate) fn running(revisions: &[RevisionFacts]) -> Option<&RevisionFacts> {
     newest_first.find(|it| it.stage == Some(Stage::Running))
 }
 
+/// Returns the newest revision that has not ended and does not run.
+pub(crate) fn rolling(revisions: &[RevisionFacts]) -> Option<&RevisionFacts> {
+    let mut newest_first = revisions.iter().rev();
+    newest_first.find(|it| is_rolling(it.stage))
+}
+
+const fn is_rolling(stage: Option<Stage>) -> bool {
+    matches!(stage, None | Some(Stage::Shadow | Stage::Share))
+}
+
+/// Whether a revision at this stage is used, or may be.
+pub(crate) fn is_live(stage: Option<Stage>) -> bool {
+    is_rolling(stage) || stage == Some(Stage::Running)
+}
+
 /// Returns the step that lets the previous revision run again, if the running one was deleted. What is rolled out has only been tried in a
 /// share, and built-in plugins alone are not what anybody asked for.
 pub(crate) fn restored(revisions: &[RevisionFacts]) -> Option<NewStage> {
@@ -241,13 +256,7 @@ fn repaired(revisions: &[RevisionFacts]) -> Option<Next> {
 
 /// Returns the oldest revision that is not kept.
 fn superfluous(revisions: &[RevisionFacts]) -> Option<u64> {
-    let is_live = |it: &&RevisionFacts| {
-        matches!(
-            it.stage,
-            None | Some(Stage::Shadow | Stage::Share | Stage::Running)
-        )
-    };
-    let live = revisions.iter().filter(is_live);
+    let live = revisions.iter().filter(|it| is_live(it.stage));
     let previous = revisions
         .iter()
         .rev()

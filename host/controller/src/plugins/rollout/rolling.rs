@@ -6,8 +6,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use trainyard_config::policy_plugin::Stage;
 
 use super::{
-    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, running, stage,
-    write,
+    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, is_rolling, rolling,
+    running, stage, write,
 };
 
 /// The reasons of a revision that waits for the annotation `trainyard.dev/accept`.
@@ -16,11 +16,10 @@ pub(super) const REFUSES: &str = "NewRefusals";
 
 /// Returns the next step of the newest revision that has not ended; `None` if there is none.
 pub(super) fn next(facts: &Facts<'_>) -> Option<Next> {
-    let is_rolling =
-        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
-    let mut newest_first = facts.revisions.iter().rev().filter(is_rolling);
-    let newest = newest_first.next()?;
-    if let Some(older) = newest_first.next() {
+    let newest = rolling(facts.revisions)?;
+    let mut others = facts.revisions.iter().rev();
+    let older = others.find(|it| it.number < newest.number && is_rolling(it.stage));
+    if let Some(older) = older {
         let message = format!("revision {} takes its place", newest.number);
         return Some(write(
             older.number,

@@ -59,10 +59,7 @@ impl World {
     }
 
     fn next(&self) -> Next {
-        let rolling = self.revisions.iter().rev();
-        let mut rolling =
-            rolling.filter(|it| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share)));
-        let number = rolling.next().map_or(0, |it| it.number);
+        let number = rolling(&self.revisions).map_or(0, |it| it.number);
         next(&Facts {
             revisions: &self.revisions,
             wanted: Some(&self.wanted),
