@@ -7,12 +7,13 @@
 //!
 //! `audit` tells about it. `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
 //! content of plugins. `loading` loads a revision, `memory` has what the leader
-//! remembers, and `page` shows comparisons.
+//! remembers, `difference` says what two revisions do not have in common, and `page` shows comparisons.
 
 mod audit;
 mod boundary;
 mod calls;
 mod comparison;
+mod difference;
 mod follower;
 mod leader;
 mod loading;

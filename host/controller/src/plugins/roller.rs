@@ -10,7 +10,7 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 
 use super::{
     Leader, Mode,
-    comparison::{changed, removed},
+    difference::{changed, removed},
     follower::backoff,
     loading::{LoadError, LoadedRevision},
     memory::Candidate,

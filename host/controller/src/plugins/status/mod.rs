@@ -14,7 +14,7 @@ use trainyard_config::policy_plugin::{
 
 use super::{
     Leader,
-    comparison::is_same,
+    difference::is_same,
     loading::LoadedRevision,
     memory::Proposed,
     objects::{PolicyPluginState, RevisionState},

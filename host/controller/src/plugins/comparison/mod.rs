@@ -1,5 +1,7 @@
 //! How TrainJobs and runtimes are rendered by two generations.
 
+mod subjects;
+
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     num::NonZeroUsize,
@@ -7,17 +9,13 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::task::spawn_blocking;
-use trainyard_api::names;
-use trainyard_config::policy_plugin::{
-    PluginRevisionSpec, ResolvedPlugin, ShadowDifference, ShadowSummary,
-};
+use trainyard_config::policy_plugin::{ShadowDifference, ShadowSummary};
 use trainyard_divergences::difference::{Answer, Difference, differences};
 use trainyard_model::text::clean_to;
 
+use self::subjects::{IN_ALL, OF_NAMESPACE, Subject, runtimes, train_jobs};
 use super::rollout::{Comparison, Failures};
 use crate::{
     failures::StoppedBy,
@@ -25,15 +23,7 @@ use crate::{
     generation::Generation,
     queue::NamespacedName,
     reconcile::{ReconcileError, Reconciler, Stores},
-    watch::{Decode as _, RuntimeKey, TrainJobObject, TrainJobState},
 };
-
-/// The most TrainJobs of a runtime that are compared, and the most in all. The newest are.
-const OF_RUNTIME: usize = 10;
-const IN_ALL: usize = 1_000;
-
-/// The most TrainJobs, and the most runtimes, of a namespace that count, so that none takes the time of all.
-const OF_NAMESPACE: usize = 20;
 
 /// The most fields that are kept.
 const FIELDS: usize = 32;
@@ -70,15 +60,6 @@ struct OfNamespace {
     failing: usize,
 }
 
-/// A TrainJob, or one that is made up for a runtime.
-struct Subject {
-    /// How it is shown.
-    name: String,
-    key: NamespacedName,
-    job: Arc<TrainJobState>,
-    is_runtime: bool,
-}
-
 /// How a TrainJob is rendered by two generations.
 enum Pair {
     /// Neither differs, or both refuse it.
@@ -107,7 +88,7 @@ impl Comparer {
         changed: &[String],
     ) -> Compared {
         let mut subjects = runtimes(stores);
-        subjects.extend(self.train_jobs(stores));
+        subjects.extend(train_jobs(&self.reconciler, stores));
         let (mut summary, mut not_compared) = (ShadowSummary::default(), 0);
         let mut fields: BTreeMap<String, ShadowDifference> = BTreeMap::new();
         for subject in subjects {
@@ -224,38 +205,6 @@ impl Comparer {
             pair => pair,
         }
     }
-
-    /// Returns the newest TrainJobs of each runtime that have not started.
-    fn train_jobs(&self, stores: &Stores) -> Vec<Subject> {
-        let mut jobs = stores.jobs.objects();
-        jobs.retain(|(key, job)| self.reconciler.follows(key, job));
-        jobs.sort_by(|a, b| b.1.created.cmp(&a.1.created).then_with(|| a.0.cmp(&b.0)));
-        let mut of_runtime: HashMap<String, usize> = HashMap::new();
-        let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
-        let mut subjects = Vec::new();
-        for (key, job) in jobs {
-            let of_namespace = of_namespace.entry(key.namespace.clone()).or_default();
-            if *of_namespace >= OF_NAMESPACE {
-                continue;
-            }
-            let of_runtime = of_runtime.entry(runtime_of(&key, &job)).or_default();
-            if *of_runtime >= OF_RUNTIME {
-                continue;
-            }
-            *of_namespace += 1;
-            *of_runtime += 1;
-            subjects.push(Subject {
-                name: format!("{} {}/{}", names::TRAIN_JOB, key.namespace, key.name),
-                key,
-                job,
-                is_runtime: false,
-            });
-            if subjects.len() == IN_ALL {
-                break;
-            }
-        }
-        subjects
-    }
 }
 
 async fn judge(
@@ -281,80 +230,6 @@ fn is_of_runtime(error: &ReconcileError) -> bool {
         error,
         ReconcileError::NoRuntime { .. } | ReconcileError::Runtime { .. }
     )
-}
-
-/// Returns a TrainJob for each runtime; at most [`OF_NAMESPACE`] of a namespace.
-fn runtimes(stores: &Stores) -> Vec<Subject> {
-    let kinds = [
-        (
-            names::CLUSTER_TRAINING_RUNTIME,
-            stores.cluster_runtimes.keys(),
-        ),
-        (names::TRAINING_RUNTIME, stores.runtimes.keys()),
-    ];
-    let all = kinds.into_iter().flat_map(|(kind, mut keys)| {
-        keys.sort();
-        let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
-        keys.retain(|key| {
-            let Some(namespace) = &key.namespace else {
-                return true;
-            };
-            let count = of_namespace.entry(namespace.clone()).or_default();
-            *count += 1;
-            *count <= OF_NAMESPACE
-        });
-        keys.into_iter().filter_map(move |key| runtime(kind, &key))
-    });
-    all.collect()
-}
-
-fn runtime(kind: &str, RuntimeKey { namespace, name }: &RuntimeKey) -> Option<Subject> {
-    // The TrainJob of a runtime of the cluster may be in any namespace.
-    let shown = namespace.as_ref().map_or_else(
-        || format!("{kind} {name}"),
-        |namespace| format!("{kind} {namespace}/{name}"),
-    );
-    let namespace = namespace.clone().unwrap_or_else(|| "default".into());
-    let job = json!({
-        "apiVersion": names::TRAINER_API_VERSION,
-        "kind": names::TRAIN_JOB,
-        "metadata": {
-            "name": "job", "namespace": namespace, "uid": "0", "creationTimestamp": Timestamp::UNIX_EPOCH.to_string(),
-        },
-        "spec": {"runtimeRef": {"kind": kind, "name": name}},
-    });
-    let job = TrainJobObject::decode(&job.to_string(), 0).ok()?;
-    Some(Subject {
-        name: shown,
-        key: NamespacedName::new(namespace, "job"),
-        job: Arc::new(job),
-        is_runtime: true,
-    })
-}
-
-/// Returns the runtime of a TrainJob.
-fn runtime_of(key: &NamespacedName, job: &TrainJobState) -> String {
-    #[derive(Deserialize)]
-    struct Parsed {
-        spec: Spec,
-    }
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Spec {
-        runtime_ref: Value,
-    }
-    let parsed: Option<Parsed> = serde_json::from_str(job.text()).ok();
-    let reference = parsed.map_or(Value::Null, |parsed| parsed.spec.runtime_ref);
-    let text = |field: &str| {
-        reference
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
-    match text("kind") {
-        names::TRAINING_RUNTIME => format!("{}/{}", key.namespace, text("name")),
-        _ => text("name").to_owned(),
-    }
 }
 
 /// Whether the error is that of the host, of the API server or of another writer, so that it says nothing about the plugins.
@@ -447,50 +322,6 @@ impl From<&Compared> for Comparison {
             not_compared: compared.not_compared,
         }
     }
-}
-
-/// Returns the plugins that two revisions do not have in common, by name.
-pub(super) fn changed(old: Option<&PluginRevisionSpec>, new: &PluginRevisionSpec) -> Vec<String> {
-    let plugins = |spec: Option<&PluginRevisionSpec>| {
-        let plugins = spec.into_iter().flat_map(|spec| spec.plugins.clone());
-        let named = plugins.map(|plugin| (plugin.name.clone(), plugin));
-        named.collect::<BTreeMap<_, _>>()
-    };
-    let (old, new) = (plugins(old), plugins(Some(new)));
-    let names: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
-    let differs = |name: &&&String| match (old.get(**name), new.get(**name)) {
-        (Some(old), Some(new)) => !is_same(old, new),
-        _ => true,
-    };
-    names
-        .iter()
-        .filter(differs)
-        .map(|name| (*name).clone())
-        .collect()
-}
-
-/// Whether two plugins of revisions are the same, whatever the generation of their PolicyPlugins.
-pub(super) fn is_same(one: &ResolvedPlugin, other: &ResolvedPlugin) -> bool {
-    let mut one = one.clone();
-    one.generation = other.generation;
-    one == *other
-}
-
-/// Returns the plugins that a revision removes or disables although they are active for every TrainJob. A revision without any plugin removes
-/// all: if the CRD is removed, so are all PolicyPlugins, and nobody asked for that.
-pub(super) fn removed(old: &PluginRevisionSpec, new: &PluginRevisionSpec) -> Vec<String> {
-    let is_always = |plugin: &&ResolvedPlugin| plugin.active_when.as_deref() == Some("always");
-    let is_enabled = |plugin: &&ResolvedPlugin| !plugin.settings.disabled;
-    let enabled = old.plugins.iter().filter(is_enabled);
-    let remains = |name: &str| {
-        new.plugins
-            .iter()
-            .filter(is_enabled)
-            .any(|it| it.name == name)
-    };
-    let removed = enabled
-        .filter(|plugin| (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name));
-    removed.map(|plugin| plugin.name.clone()).collect()
 }
 
 #[cfg(test)]
