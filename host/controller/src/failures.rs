@@ -23,6 +23,7 @@ pub(crate) struct Failures {
 #[derive(Debug)]
 struct RepeatedFailure {
     cause: FailureCause,
+    by: StoppedBy,
     /// Of the error's text.
     hash: u64,
     times: u32,
@@ -39,6 +40,37 @@ pub(crate) struct FailureCause {
     pub(crate) needs_correction: bool,
 }
 
+/// What stops a TrainJob that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum StoppedBy {
+    /// The API server refuses its objects, or does not serve their kind. Plugins decide what these are.
+    ApiServer,
+    /// Anything else.
+    Other,
+}
+
+impl StoppedBy {
+    fn of(error: &ReconcileError) -> Self {
+        let is_refused = match error {
+            ReconcileError::NotServed { .. } => true,
+            ReconcileError::Api { problem, .. } => match &**problem {
+                kube::Error::Api(status) => match status.code {
+                    // A quota is the namespace's, whatever the plugins are.
+                    403 => !status.message.contains("exceeded quota"),
+                    code => [400, 422].contains(&code),
+                },
+                _ => false,
+            },
+            _ => false,
+        };
+        if is_refused {
+            Self::ApiServer
+        } else {
+            Self::Other
+        }
+    }
+}
+
 impl Failures {
     /// Notes a failure, and returns how many times in a row the TrainJob has failed with the same error.
     pub(crate) fn note(&self, key: &NamespacedName, error: &ReconcileError) -> u32 {
@@ -52,6 +84,7 @@ impl Failures {
         let times = before.map_or(0, |before| before.times).saturating_add(1);
         let repeated = RepeatedFailure {
             cause,
+            by: StoppedBy::of(error),
             hash,
             times,
             logged: before.and_then(|before| before.logged),
@@ -82,6 +115,11 @@ impl Failures {
     /// Returns why a TrainJob fails; `None` if it does not.
     pub(crate) fn cause(&self, key: &NamespacedName) -> Option<FailureCause> {
         self.last().get(key).map(|last| last.cause)
+    }
+
+    /// Returns what stops a TrainJob; `None` if it does not fail.
+    pub(crate) fn stopped_by(&self, key: &NamespacedName) -> Option<StoppedBy> {
+        self.last().get(key).map(|last| last.by)
     }
 
     #[cfg(test)]
@@ -119,6 +157,29 @@ mod tests {
         failures.forget(&key);
         assert_eq!(failures.cause(&key), None);
         assert_eq!(times(&key, "b"), 1);
+    }
+
+    #[test]
+    fn refusals_of_the_api_server_are_told_from_a_quota_and_an_outage() {
+        let api = |code, message: &str| {
+            let status = kube::core::Status::failure(message, "").with_code(code);
+            ReconcileError::api("writing JobSet `a`", kube::Error::Api(status.boxed()))
+        };
+        let not_served = ReconcileError::NotServed {
+            api_version: "a/v1".to_owned(),
+            kind: "B".to_owned(),
+            name: "a".to_owned(),
+        };
+        for (error, by) in [
+            (api(403, "user cannot create"), StoppedBy::ApiServer),
+            (api(422, "is invalid"), StoppedBy::ApiServer),
+            (not_served, StoppedBy::ApiServer),
+            (api(403, "exceeded quota: gpus"), StoppedBy::Other),
+            (api(503, "try again"), StoppedBy::Other),
+            (super::tests::error("a"), StoppedBy::Other),
+        ] {
+            assert_eq!(StoppedBy::of(&error), by, "{error}");
+        }
     }
 
     #[test]

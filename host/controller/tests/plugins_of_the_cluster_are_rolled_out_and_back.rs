@@ -269,6 +269,68 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
     controller.stop().await;
 }
 
+/// The objects are rendered without an error, and the API server refuses them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
+    let mut world = world();
+    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
+    let controller = world.start("one").await;
+    world.until_stamped(EARLY, "queued", "1.0.0").await;
+    world.cluster.set_rule(|_, when, (verb, plural), body| {
+        use crate::stub::cluster::{Act, When};
+        let is_write = when == When::Before && verb != "get" && plural == "jobsets";
+        match is_write && body.to_string().contains("example.com/more") {
+            true => Act::Forbid,
+            false => Act::GoOn,
+        }
+    });
+    upgrade(&world, &second());
+    world.until_stage(2, "Share").await;
+    for name in ["new-a", "new-b", "new-c"] {
+        world.cluster.put(job(EARLY, name, "stamped", false));
+    }
+    world.until_stage(2, "RolledBack").await;
+    assert_eq!(world.revisions()[1].2, "Failures");
+    for name in ["new-a", "new-b", "new-c", "queued"] {
+        world.until_stamped(EARLY, name, "1.0.0").await;
+    }
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn if_the_running_revision_is_deleted_the_one_before_runs_again() {
+    for is_killed in [false, true] {
+        let world = world();
+        let mut controller = world.start("one").await;
+        world.until_stamped(LATE, "queued", "1.0.0").await;
+        upgrade(&world, &second());
+        world.until_stage(2, "Share").await;
+        world.until_stage(2, "Running").await;
+        world.until_stage(1, "Previous").await;
+        let name = world.cluster.all("pluginrevisions")[1]["metadata"]["name"].clone();
+        let delete = || {
+            world
+                .cluster
+                .delete("pluginrevisions", "", name.as_str().unwrap());
+        };
+        if is_killed {
+            controller.kill().await;
+            delete();
+            controller = world.start("two").await;
+        } else {
+            delete();
+        }
+        let is_restored = |_: &_| world.revisions()[0].2 == "Restored";
+        world.until("the first one runs", is_restored).await;
+        // What is lost is rolled out again, and not at once.
+        let is_share = |_: &_| world.revisions().iter().any(|it| it.1 == "Share");
+        world.pass("it is rolled out again", is_share).await;
+        world.until_stage(1, "Previous").await;
+        world.until_stamped(LATE, "queued", "2.0.0").await;
+        controller.stop().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_revision_is_rolled_back_on_request() {
     let mut world = world();

@@ -6,7 +6,7 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, Stage};
 
 use super::{
     Leader, ObjectName,
-    comparison::changed,
+    difference::changed,
     objects::RevisionState,
     rollout::{NewStage, RevisionFacts, running},
 };

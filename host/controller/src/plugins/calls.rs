@@ -93,8 +93,9 @@ impl Plugins {
         patch: &Patch<Value>,
     ) -> Result<()> {
         let request = requests::<RevisionObject>().patch_subresource("status", name, params, patch);
-        let written = answer::<RevisionObject>(&self.client, request).await;
-        self.put(unless_gone(written)?.flatten());
+        // A revision that was deleted is an error, too: nothing is written.
+        let written = answer::<RevisionObject>(&self.client, request).await?;
+        self.put(written);
         Ok(())
     }
 

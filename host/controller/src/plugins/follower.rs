@@ -14,6 +14,7 @@ use super::{
     Mode, Plugins, REVISIONS_HELD,
     loading::{LoadError, LoadedRevision},
     objects::RevisionState,
+    rollout::is_live,
 };
 use crate::generation::{Held, Rolling};
 
@@ -123,32 +124,23 @@ impl Plugins {
     /// Returns the revisions that are in use. Those that nobody but a controller can have written are considered.
     pub(super) fn in_use(&self) -> InUse {
         let mut in_use = InUse::default();
-        let mut found: Vec<_> = self.revisions.objects();
-        found.sort_by(|a, b| a.0.cmp(&b.0));
-        for (name, state) in found {
-            let spec = match &state.spec {
-                Ok(spec) => spec.clone(),
-                Err(problem) => {
-                    let is_live = matches!(
-                        state.stage(),
-                        None | Some(Stage::Shadow | Stage::Share | Stage::Running)
-                    );
-                    if problem.is_newer && is_live {
-                        in_use.newer.get_or_insert(problem.message.clone());
-                    }
-                    continue;
-                }
-            };
-            let place = match state.stage() {
-                Some(Stage::Running) => &mut in_use.running,
-                Some(Stage::Share) => &mut in_use.share,
-                _ => continue,
-            };
-            let is_newer = |(_, _, other): &NamedRevision| spec.number > other.number;
-            if place.as_ref().is_none_or(is_newer) {
-                *place = Some((name.0, state, spec));
+        for revision in self.readable() {
+            match revision.1.stage() {
+                Some(Stage::Running) => in_use.running = Some(revision),
+                Some(Stage::Share) => in_use.share = Some(revision),
+                _ => {}
             }
         }
+        let newer = self
+            .revisions
+            .objects()
+            .into_iter()
+            .filter_map(|(_, state)| {
+                let problem = state.spec.as_ref().err()?;
+                let counts = problem.is_newer && is_live(state.stage());
+                counts.then(|| problem.message.clone())
+            });
+        in_use.newer = newer.min();
         in_use
     }
 
@@ -183,12 +175,17 @@ impl Plugins {
                 Err(error) => result = Err(failed(&name)(error)),
             }
         }
-        self.use_generations(&running, rolling);
+        let is_replaced = self.use_generations(&running, rolling);
         self.forget_others(&spec);
+        // The leader may be about to use content that no revision has yet.
+        if is_replaced && !self.leads.load(Ordering::SeqCst) {
+            self.keep_content(BTreeSet::new());
+        }
         result
     }
 
-    fn use_generations(&self, running: &LoadedRevision, rolling: Option<Rolling>) {
+    /// Uses these generations. Returns whether they replace others.
+    fn use_generations(&self, running: &LoadedRevision, rolling: Option<Rolling>) -> bool {
         let held = self.generations.held();
         let is_same = |a: &Option<Rolling>, b: &Option<Rolling>| match (a, b) {
             (None, None) => true,
@@ -198,7 +195,7 @@ impl Plugins {
             _ => false,
         };
         if Arc::ptr_eq(&held.running, &running.generation) && is_same(&held.rolling, &rolling) {
-            return;
+            return false;
         }
         let plan = running.generation.plan();
         tracing::info!(
@@ -227,17 +224,12 @@ impl Plugins {
             previous,
         });
         self.changed();
+        true
     }
 
-    /// Drops the loaded revisions that are not used any more, and the content of their plugins.
+    /// Drops the loaded revisions that are not used any more.
     fn forget_others(&self, running: &PluginRevisionSpec) {
         let facts = self.facts();
-        let is_live = |stage| {
-            matches!(
-                stage,
-                None | Some(Stage::Shadow | Stage::Share | Stage::Running)
-            )
-        };
         let newest = facts.last().map_or(running.number, |it| it.number);
         self.loaded.keep(|loaded, number| {
             // It may have been loaded before it is created.
@@ -246,10 +238,6 @@ impl Plugins {
                     .iter()
                     .any(|it| it.name == loaded && is_live(it.stage))
         });
-        // The leader may be about to use content that no revision has yet.
-        if !self.leads.load(Ordering::SeqCst) {
-            self.keep_content(BTreeSet::new());
-        }
     }
 
     /// Keeps the content of the plugins of all revisions and of these digests.

@@ -1,7 +1,10 @@
 //! What only the leader does: it makes revisions from the PolicyPlugins, rolls them out, and writes the status of the PolicyPlugins.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -15,6 +18,9 @@ use super::{
     memory::{Candidate, PinCache, Proposed},
 };
 use crate::work::Work;
+
+/// The longest pause after a failed call that writes a revision.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Why this process must not lead.
 #[derive(Debug, Error)]
@@ -31,6 +37,8 @@ pub(crate) struct Leader {
     pub(super) pins: tokio::sync::Mutex<PinCache>,
     /// What is known of the revision that is rolled out.
     candidate: Mutex<Candidate>,
+    /// How many calls that write revisions have failed in a row.
+    failed: AtomicU32,
     /// When the TrainJobs of each plugin are counted again.
     pub(super) counted: Mutex<Option<SystemTime>>,
 }
@@ -67,6 +75,7 @@ impl Leader {
             proposed: Mutex::default(),
             pins: tokio::sync::Mutex::default(),
             candidate: Mutex::default(),
+            failed: AtomicU32::new(0),
             counted: Mutex::default(),
         }
     }
@@ -81,19 +90,47 @@ impl Leader {
         let plugins = &self.plugins;
         let limit = plugins.after(SKIPS_AFTER);
         self.read_revisions().await;
+        self.restore().await;
+        // Its status is written below.
+        let last_used = self.last_used();
         let mut failed = 0;
-        while plugins.in_use().running.is_none() && !plugins.policies.is_empty() {
+        loop {
+            let in_use = plugins.in_use();
+            if let Some(newer) = in_use.newer {
+                return Err(NotLeading(newer));
+            }
+            if in_use.running.is_some() || plugins.policies.is_empty() {
+                break;
+            }
             let retry = self.consider().await;
             self.start_first().await;
             self.write_statuses().await;
             let is_waiting = self.proposed().is_waiting();
-            if plugins.in_use().running.is_some() || !is_waiting || plugins.clock.now() >= limit {
+            if plugins.in_use().running.is_some() {
                 break;
             }
-            let retry = retry.map_or(limit, |retry| retry.min(limit));
+            let is_over = !is_waiting || plugins.clock.now() >= limit;
+            let until = match (is_over, &last_used) {
+                (false, _) => retry.map_or(limit, |retry| retry.min(limit)),
+                (true, None) => {
+                    tracing::error!(
+                        "no revision of the PolicyPlugins runs, so the built-in plugins are used as shipped; the conditions of the PolicyPlugins show why"
+                    );
+                    break;
+                }
+                (true, Some(last)) => {
+                    tracing::error!(
+                        last,
+                        "TrainJobs are not reconciled, because the revision of the PolicyPlugins was deleted and no other one can be made; correct the PolicyPlugins, whose conditions show why, or delete them"
+                    );
+                    plugins.after(backoff(failed))
+                }
+            };
+            failed += 1;
             let mut changes = plugins.changes.subscribe();
-            plugins.change_or(&mut changes, Some(retry)).await;
+            plugins.change_or(&mut changes, Some(until)).await;
         }
+        failed = 0;
         loop {
             let is_overdue = plugins.clock.now() >= limit;
             match plugins.hold(is_overdue).await {
@@ -109,6 +146,13 @@ impl Leader {
                 }
             }
         }
+    }
+
+    /// Returns the revision that ran last, as the PolicyPlugins say; `None` if none ever ran.
+    fn last_used(&self) -> Option<String> {
+        let policies = self.plugins.policies.objects();
+        let mut revisions = policies.iter().map(|(_, state)| &state.status.revision);
+        revisions.find_map(Clone::clone)
     }
 
     async fn read_revisions(&self) {
@@ -138,9 +182,15 @@ impl Leader {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Pauses after a failed call.
+    /// Pauses after a failed call, longer after each one in a row.
     pub(super) async fn pause(&self) {
-        sleep(Duration::from_secs(1)).await;
+        let failed = self.failed.fetch_add(1, Ordering::SeqCst);
+        sleep(backoff(failed).min(LONGEST_PAUSE)).await;
+    }
+
+    /// Notes that a call has succeeded.
+    pub(super) fn no_pause(&self) {
+        self.failed.store(0, Ordering::SeqCst);
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
 use trainyard_render::SkippedPlugin;
 
@@ -15,6 +15,9 @@ use super::{
     FetchedPlugin, Mode, PluginCondition, Plugins, Problem, Refusal, SourceError, Verified,
 };
 use crate::generation::Generation;
+
+/// How long the content of a plugin that is in use may take to be fetched.
+const FETCH_LIMIT: Duration = Duration::from_secs(30);
 
 /// A loaded revision.
 pub(super) struct LoadedRevision {
@@ -112,7 +115,7 @@ impl Plugins {
         if let Some(loaded) = self.loaded.get(&name) {
             return Ok(loaded);
         }
-        let set = join_all(spec.plugins.iter().map(|plugin| self.fetch(plugin))).await;
+        let set = join_all(spec.plugins.iter().map(|plugin| self.fetch(plugin, mode))).await;
         check(&set, mode, may_skip)?;
         let mut reuse = self.loaded.generations();
         reuse.extend(self.generations.held().all().cloned());
@@ -166,10 +169,25 @@ impl Plugins {
         Ok(revision)
     }
 
-    async fn fetch(&self, plugin: &ResolvedPlugin) -> FetchedPlugin {
+    async fn fetch(&self, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
+        let fetched = async {
+            let fetched = self.program.source.fetch(plugin);
+            // Nothing waits for a candidate. What is in use must not wait for a slow registry.
+            match mode {
+                Mode::Strict => fetched.await,
+                Mode::Lenient => timeout(FETCH_LIMIT, fetched).await.unwrap_or_else(|_| {
+                    Err(SourceError::Retry {
+                        after: None,
+                        message: format!(
+                            "its registry has not sent it within {FETCH_LIMIT:?}; retrying"
+                        ),
+                    })
+                }),
+            }
+        };
         let content = match &plugin.origin {
             Origin::BuiltIn(_) => Ok(Verified::default()),
-            _ => self.program.source.fetch(plugin).await,
+            _ => fetched.await,
         };
         FetchedPlugin {
             plugin: plugin.clone(),

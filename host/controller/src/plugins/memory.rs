@@ -5,10 +5,14 @@ use std::{
     time::SystemTime,
 };
 
+use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::ResolvedPlugin;
 
-use super::{Pinned, Problem, comparison::Compared, rollout::Failures};
-use crate::queue::NamespacedName;
+use super::{
+    Pinned, Problem,
+    comparison::{Checked, Compared},
+    rollout::Failures,
+};
 
 /// What became of the PolicyPlugins when they were considered last.
 #[derive(Default)]
@@ -61,8 +65,10 @@ pub(super) struct Candidate {
     pub(super) refused: Option<String>,
     pub(super) failures: Failures,
     /// The TrainJobs that were rendered with it and with the running revision.
-    pub(super) checked: HashMap<(NamespacedName, String), bool>,
-    /// When it was checked which TrainJobs fail.
+    pub(super) checked: Checked,
+    /// Since when this process sees which TrainJobs fail.
+    pub(super) watched: Option<Timestamp>,
+    /// When it is checked again which TrainJobs fail.
     pub(super) checks: Option<SystemTime>,
     /// How often it could not be loaded in a row.
     pub(super) failed: u32,

@@ -7,12 +7,13 @@
 //!
 //! `permitted` asks the API server whether the controller may do what plugins need. `audit` tells about it. `objects` has what is kept of both
 //! kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the content of plugins. `loading` loads a
-//! revision, `memory` has what the leader remembers, and `page` shows comparisons.
+//! revision, `memory` has what the leader remembers, `difference` says what two revisions do not have in common, and `page` shows comparisons.
 
 mod audit;
 mod boundary;
 mod calls;
 mod comparison;
+mod difference;
 mod follower;
 mod leader;
 mod loading;
@@ -46,6 +47,7 @@ use tokio::sync::watch;
 use trainyard_config::policy_plugin::{PLUGIN_REVISION, POLICY_PLUGIN};
 
 use self::{
+    follower::NamedRevision,
     loading::Loaded,
     objects::{ObjectName, PolicyPluginObject, PolicyPluginState, RevisionObject, RevisionState},
     page::Page,
@@ -142,11 +144,14 @@ impl Plugins {
             plugins: self,
             kind: POLICY_PLUGIN,
             store: &self.policies,
+            // The leader itself writes the status.
+            is_same: |a: &PolicyPluginState, b| a.uid == b.uid && a.generation == b.generation,
         };
         let revisions = Watcher {
             plugins: self,
             kind: PLUGIN_REVISION,
             store: &self.revisions,
+            is_same: |_, _| false,
         };
         tokio::select! {
             replaced = follow::<PolicyPluginObject>(&self.client, &self.policies, &policies) => replaced,
@@ -162,14 +167,23 @@ impl Plugins {
 
     /// Returns the revisions that can be read, the oldest first.
     fn facts(&self) -> Vec<RevisionFacts> {
+        let all = self.readable().into_iter();
+        all.filter_map(|(name, state, _)| state.facts(&name))
+            .collect()
+    }
+
+    /// Returns the revisions that can be read, the oldest first.
+    fn readable(&self) -> Vec<NamedRevision> {
         let all = self.revisions.objects().into_iter();
-        let mut facts: Vec<_> = all
-            .filter_map(|(name, state)| state.facts(&name.0))
-            .collect();
-        facts.sort_by_key(|it| it.number);
-        // Nobody but a controller creates one, and a number is used once.
-        facts.dedup_by_key(|it| it.number);
-        facts
+        let named = |(name, state): (ObjectName, Arc<RevisionState>)| {
+            let spec = state.spec.as_ref().ok()?.clone();
+            Some((name.0, state, spec))
+        };
+        let mut all: Vec<_> = all.filter_map(named).collect();
+        all.sort_by(|a, b| (a.2.number, &a.0).cmp(&(b.2.number, &b.0)));
+        // Nobody but a controller creates one, and a number is used once. Every replica keeps the same one.
+        all.dedup_by_key(|(_, _, spec)| spec.number);
+        all
     }
 
     /// Returns a revision by its name.
@@ -228,6 +242,8 @@ struct Watcher<'w, S> {
     plugins: &'w Plugins,
     kind: &'static str,
     store: &'w Store<ObjectName, S>,
+    /// Whether nothing depends on what differs in two states of an object.
+    is_same: fn(&S, &S) -> bool,
 }
 
 impl<W> Follower<W> for Watcher<'_, W::State>
@@ -255,9 +271,13 @@ where
         }
     }
 
-    fn changed(&self, _: &ObjectName, _: Change<W::State>) {
+    fn changed(&self, _: &ObjectName, change: Change<W::State>) {
         let unreadable = self.store.count_unreadable();
         self.plugins.metrics.set_unreadable(self.kind, unreadable);
-        self.plugins.changed();
+        let is_same =
+            matches!(&change, Change::Updated { before, after } if (self.is_same)(before, after));
+        if !is_same {
+            self.plugins.changed();
+        }
     }
 }

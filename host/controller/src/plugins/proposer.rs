@@ -9,7 +9,7 @@ use std::{
 use trainyard_config::policy_plugin::PluginRevisionSpec;
 
 use super::{
-    Leader, Mode, Problem,
+    Leader, Mode, PluginCondition, Problem,
     follower::backoff,
     loading::LoadError,
     memory::Proposed,
@@ -22,6 +22,9 @@ use crate::kubernetes::code;
 /// together.
 const SETTLES: Duration = Duration::from_secs(5);
 const LONGEST_SETTLING: Duration = Duration::from_secs(30);
+
+/// The most bytes of a revision. etcd stores objects of up to 1.5 MiB, and a status comes with it.
+const MOST_BYTES: usize = 1 << 20;
 
 /// What identifies the PolicyPlugins, whether a revision runs, and the revisions that are to be tried again.
 type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, bool, Vec<u64>);
@@ -170,6 +173,10 @@ impl Leader {
             }
             Proposal::Create(number) => {
                 spec.number = number;
+                if let Some((plugin, problem)) = too_large(&spec) {
+                    proposed.problems.insert(plugin, problem);
+                    return None;
+                }
                 match plugins.load(&spec, Mode::Strict, false).await {
                     Ok(loaded) => {
                         proposed.is_loaded = true;
@@ -210,6 +217,29 @@ impl Leader {
     }
 }
 
+/// Returns the largest plugin of a revision that the API server would not store, and why.
+fn too_large(spec: &PluginRevisionSpec) -> Option<(String, Problem)> {
+    let size = |value: serde_json::Result<Vec<u8>>| value.map_or(0, |text| text.len());
+    let all = size(serde_json::to_vec(spec));
+    if all <= MOST_BYTES {
+        return None;
+    }
+    let sizes = spec.plugins.iter();
+    let sizes = sizes.map(|plugin| (size(serde_json::to_vec(plugin)), &plugin.name));
+    let (bytes, name) = sizes.max()?;
+    let problem = Problem {
+        condition: PluginCondition::Loaded,
+        reason: "TooLarge".to_owned(),
+        message: format!(
+            "the PolicyPlugins have {} KiB together, and one PluginRevision, which has all of them, at most {}; this one is the largest, with {} KiB, so make its config smaller",
+            all >> 10,
+            MOST_BYTES >> 10,
+            bytes >> 10,
+        ),
+    };
+    Some((name.clone(), problem))
+}
+
 impl Leader {
     async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
         let revision = spec.name();
@@ -226,5 +256,34 @@ impl Leader {
                 proposed.not_created = true;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_set_that_the_api_server_would_not_store_is_refused_for_its_largest_plugin() {
+        let plugin = |name: &str, bytes| {
+            let plugin = json!({
+                "name": name, "generation": 1, "origin": {"builtIn": {}},
+                "settings": {"config": {"text": "x".repeat(bytes)}},
+            });
+            serde_json::from_value(plugin).unwrap()
+        };
+        let refused = |sizes: [usize; 2]| {
+            let [a, b] = sizes;
+            let spec = PluginRevisionSpec::new(1, vec![plugin("a", a), plugin("b", b)]);
+            too_large(&spec).map(|(name, problem)| (name, problem.reason))
+        };
+        let of = |name: &str| Some((name.to_owned(), "TooLarge".to_owned()));
+        assert_eq!(refused([400 << 10, 500 << 10]), None);
+        assert_eq!(refused([400 << 10, 700 << 10]), of("b"));
+        assert_eq!(refused([1 << 20, 10]), of("a"));
     }
 }

@@ -10,12 +10,14 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 
 use super::{
     Leader, Mode,
-    comparison::{changed, removed},
+    difference::{changed, removed},
     follower::backoff,
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
-    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, running},
+    rollout::{
+        CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, restored, rolling, running,
+    },
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -61,6 +63,20 @@ impl Leader {
         }
     }
 
+    /// Lets the previous revision run, if the running one was deleted.
+    pub(super) async fn restore(&self) {
+        loop {
+            let facts = self.plugins.facts();
+            match restored(&facts) {
+                // A later release may have written the running one.
+                Some(new) if self.plugins.in_use().newer.is_none() => {
+                    self.write(&facts, &new).await;
+                }
+                _ => return,
+            }
+        }
+    }
+
     /// Lets the first revision run.
     pub(super) async fn start_first(&self) {
         let facts = self.plugins.facts();
@@ -102,6 +118,7 @@ impl Leader {
             removed: removed(&running, &spec),
             failures: candidate.failures,
             lagging: self.lagging(&state),
+            watched: candidate.watched,
         })
     }
 
@@ -158,12 +175,15 @@ impl Leader {
             replicas: Vec::new(),
         };
         match plugins.write_stage((&of.name, &state), &status).await {
-            Ok(()) => self.tell(
-                (&of.name, &state, &spec),
-                new,
-                facts,
-                status.plan.as_deref(),
-            ),
+            Ok(()) => {
+                self.no_pause();
+                self.tell(
+                    (&of.name, &state, &spec),
+                    new,
+                    facts,
+                    status.plan.as_deref(),
+                );
+            }
             Err(error) => {
                 tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");
                 self.pause().await;
@@ -176,7 +196,10 @@ impl Leader {
             return;
         };
         match self.plugins.delete(&of.name).await {
-            Ok(()) => tracing::debug!(revision = of.name, "an old PluginRevision is deleted"),
+            Ok(()) => {
+                self.no_pause();
+                tracing::debug!(revision = of.name, "an old PluginRevision is deleted");
+            }
             Err(error) => {
                 tracing::warn!(revision = of.name, %error, "an old PluginRevision cannot be deleted; retrying");
                 self.pause().await;
@@ -229,13 +252,35 @@ impl Leader {
         let (_, spec) = self.named(rolling(facts)?)?;
         let changed = changed(Some(&before), &spec);
         let pair = (&old.generation, &new.generation);
-        let compared = self
-            .comparer
-            .compare(&self.work.stores, pair, &changed)
-            .await;
+        let comparing = self.comparer.compare(&self.work.stores, pair, &changed);
+        let compared = tokio::select! {
+            compared = comparing => compared,
+            () = self.until_not_comparing(number, running.number) => return None,
+        };
         self.plugins.show(number, running.number, &compared.summary);
         self.candidate().compared = Some((running.number, compared));
         None
+    }
+
+    /// Waits until something else is to be done than to compare these revisions. The status of PolicyPlugins is written in the meantime.
+    async fn until_not_comparing(&self, number: u64, with: u64) {
+        let plugins = &self.plugins;
+        let mut changes = plugins.changes.subscribe();
+        loop {
+            changes.borrow_and_update();
+            let facts = plugins.facts();
+            let is_same = running(&facts).is_some_and(|running| running.number == with);
+            if !is_same
+                || plugins.in_use().newer.is_some()
+                || self.next(&facts) != Next::Compare(number)
+            {
+                return;
+            }
+            self.write_statuses().await;
+            plugins
+                .change_or(&mut changes, Some(plugins.after(RENEWS)))
+                .await;
+        }
     }
 
     /// Checks which TrainJobs of a share fail, every few seconds.
@@ -257,14 +302,25 @@ impl Leader {
             candidate.checks = Some(plugins.after(CHECKS));
             std::mem::take(&mut candidate.checked)
         };
-        let Some((old, Ok(new))) = self.both(&facts, Mode::Lenient).await else {
-            return;
-        };
         let held = plugins.generations.held();
+        let both = self.both(&facts, Mode::Lenient).await;
+        let is_watched = |old: &LoadedRevision, new: &LoadedRevision| {
+            let rolling = held.rolling.as_ref();
+            let is_complete = old.skipped.is_empty() && new.skipped.is_empty();
+            is_complete && rolling.is_some_and(|it| Arc::ptr_eq(&it.generation, &new.generation))
+        };
+        let (old, new) = match both {
+            Some((old, Ok(new))) if is_watched(&old, &new) => (old, new),
+            // Nobody sees how TrainJobs do with all plugins of the revision, so its share does not grow.
+            _ => {
+                self.candidate().watched = None;
+                return;
+            }
+        };
         let is_share =
             |generation: &Generation| u64::try_from(generation.number()) == Ok(share.number);
         let in_share = |namespace: &str| is_share(held.of(namespace));
-        let fails = |key: &NamespacedName| self.work.failures.cause(key).is_some();
+        let fails = |key: &NamespacedName| self.work.failures.stopped_by(key);
         let pair = (&old.generation, &new.generation);
         let failures = self
             .comparer
@@ -272,6 +328,7 @@ impl Leader {
             .await;
         let mut candidate = self.candidate();
         (candidate.failures, candidate.checked) = (failures, checked);
+        candidate.watched.get_or_insert(plugins.now());
     }
 
     /// Counts for metrics.
@@ -292,11 +349,4 @@ impl Leader {
             .collect();
         metrics.set_replicas_behind(in_use.len());
     }
-}
-
-/// Returns the newest revision that has not ended.
-fn rolling(facts: &[RevisionFacts]) -> Option<&RevisionFacts> {
-    let is_rolling =
-        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
-    facts.iter().rev().find(is_rolling)
 }

@@ -14,8 +14,8 @@ use super::{
     },
     dry_run::ForgetInterests,
     live_cluster::LiveCluster,
+    snapshot::Snapshot,
     start::KnownJobSet,
-    status,
 };
 use crate::{
     fair::Worker,
@@ -25,14 +25,28 @@ use crate::{
 };
 
 impl Reconciler {
-    /// Returns the objects that a TrainJob that has not started has with the plugins of a generation, from its current runtime. Secrets are
-    /// left out.
+    /// Returns the objects that a TrainJob that has not started has with the plugins of each of two generations, from its current runtime,
+    /// which is read once: a difference is that of the plugins, even if somebody changes the runtime meanwhile. Secrets are left out.
     pub(crate) async fn try_render(
         &self,
-        key: &NamespacedName,
-        worker: &Worker,
+        (key, worker): (&NamespacedName, &Worker),
+        job: &Arc<TrainJobState>,
+        [first, second]: [&Arc<Generation>; 2],
+    ) -> [Result<Vec<Value>>; 2] {
+        let mut runtime = None;
+        let first = self.try_one((key, worker), job.clone(), first, &mut runtime);
+        let first = first.await;
+        let second = self.try_one((key, worker), job.clone(), second, &mut runtime);
+        [first, second.await]
+    }
+
+    /// Renders with one generation. `runtime` is what was read of the runtime.
+    async fn try_one(
+        &self,
+        (key, worker): (&NamespacedName, &Worker),
         job: Arc<TrainJobState>,
         generation: &Arc<Generation>,
+        runtime: &mut Option<Snapshot>,
     ) -> Result<Vec<Value>> {
         let known = KnownJobSet::of(self, key, &job.uid);
         let _forgotten = ForgetInterests(&self.interests, key);
@@ -41,9 +55,13 @@ impl Reconciler {
             LiveCluster::new(self, (key, worker), pinned, job, &known, Timestamp::now());
         let rendered = async {
             let job = cluster.train_job().await?;
+            let snapshot = match runtime {
+                Some(known) => known.clone(),
+                None => runtime.insert(cluster.runtime(&job).await?).clone(),
+            };
             let basis = Basis {
                 source: RuntimeSource::Runtime,
-                snapshot: cluster.runtime(&job).await?,
+                snapshot,
                 started: false,
             };
             cluster.render(&job, &basis, None).await
@@ -64,10 +82,5 @@ impl Reconciler {
         };
         let all = others.chain([rendered.value.job_set()]);
         Ok(all.filter(is_shown).map(written).collect())
-    }
-
-    /// Whether this controller reconciles a TrainJob that has not ended.
-    pub(crate) fn is_active(&self, job: &TrainJobState) -> bool {
-        job.desired.managed_by_us && !job.deleting && status::end(&job.status).is_none()
     }
 }

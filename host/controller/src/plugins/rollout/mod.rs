@@ -84,6 +84,8 @@ pub(crate) struct CandidateFacts {
     pub(crate) failures: Failures,
     /// The replicas that have not loaded it.
     pub(crate) lagging: usize,
+    /// Since when this process sees which TrainJobs fail with it; `None` if it does not. A share that nobody watches tells nothing.
+    pub(crate) watched: Option<Timestamp>,
 }
 
 /// How two revisions render the same TrainJobs and runtimes.
@@ -103,7 +105,7 @@ pub(crate) struct Failures {
     /// The number of these TrainJobs, and of their namespaces.
     pub(crate) train_jobs: usize,
     pub(crate) namespaces: usize,
-    /// All TrainJobs of the share that have not ended, and their namespaces.
+    /// All TrainJobs of the share that can fail, because they have not started, and their namespaces.
     pub(crate) all_train_jobs: usize,
     pub(crate) all_namespaces: usize,
 }
@@ -151,7 +153,9 @@ pub(crate) enum Next {
 
 /// Returns what happens next.
 pub(crate) fn next(facts: &Facts<'_>) -> Next {
-    let now = repaired(facts.revisions).or_else(|| rolling::next(facts));
+    let restored = restored(facts.revisions).map(Next::Write);
+    let now = restored.or_else(|| repaired(facts.revisions));
+    let now = now.or_else(|| rolling::next(facts));
     match now {
         None | Some(Next::Wait(_)) => superfluous(facts.revisions)
             .map(Next::Delete)
@@ -165,6 +169,38 @@ pub(crate) fn next(facts: &Facts<'_>) -> Next {
 pub(crate) fn running(revisions: &[RevisionFacts]) -> Option<&RevisionFacts> {
     let mut newest_first = revisions.iter().rev();
     newest_first.find(|it| it.stage == Some(Stage::Running))
+}
+
+/// Returns the newest revision that has not ended and does not run.
+pub(crate) fn rolling(revisions: &[RevisionFacts]) -> Option<&RevisionFacts> {
+    let mut newest_first = revisions.iter().rev();
+    newest_first.find(|it| is_rolling(it.stage))
+}
+
+const fn is_rolling(stage: Option<Stage>) -> bool {
+    matches!(stage, None | Some(Stage::Shadow | Stage::Share))
+}
+
+/// Whether a revision at this stage is used, or may be.
+pub(crate) fn is_live(stage: Option<Stage>) -> bool {
+    is_rolling(stage) || stage == Some(Stage::Running)
+}
+
+/// Returns the step that lets the previous revision run again, if the running one was deleted. What is rolled out has only been tried in a
+/// share, and built-in plugins alone are not what anybody asked for.
+pub(crate) fn restored(revisions: &[RevisionFacts]) -> Option<NewStage> {
+    if running(revisions).is_some() {
+        return None;
+    }
+    let mut newest_first = revisions.iter().rev();
+    let previous = newest_first.find(|it| it.stage == Some(Stage::Previous))?;
+    let message = "no revision ran, because the running one was deleted, so the one before it runs again; a change that was lost is rolled out anew";
+    Some(stage(
+        previous.number,
+        Stage::Running,
+        "Restored",
+        message.to_owned(),
+    ))
 }
 
 /// Returns the step that leaves one revision running: the one before a running one that is rolled back, else the newest.
@@ -220,13 +256,7 @@ fn repaired(revisions: &[RevisionFacts]) -> Option<Next> {
 
 /// Returns the oldest revision that is not kept.
 fn superfluous(revisions: &[RevisionFacts]) -> Option<u64> {
-    let is_live = |it: &&RevisionFacts| {
-        matches!(
-            it.stage,
-            None | Some(Stage::Shadow | Stage::Share | Stage::Running)
-        )
-    };
-    let live = revisions.iter().filter(is_live);
+    let live = revisions.iter().filter(|it| is_live(it.stage));
     let previous = revisions
         .iter()
         .rev()

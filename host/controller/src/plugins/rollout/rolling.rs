@@ -6,8 +6,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use trainyard_config::policy_plugin::Stage;
 
 use super::{
-    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, running, stage,
-    write,
+    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, is_rolling, rolling,
+    running, stage, write,
 };
 
 /// The reasons of a revision that waits for the annotation `trainyard.dev/accept`.
@@ -16,11 +16,10 @@ pub(super) const REFUSES: &str = "NewRefusals";
 
 /// Returns the next step of the newest revision that has not ended; `None` if there is none.
 pub(super) fn next(facts: &Facts<'_>) -> Option<Next> {
-    let is_rolling =
-        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
-    let mut newest_first = facts.revisions.iter().rev().filter(is_rolling);
-    let newest = newest_first.next()?;
-    if let Some(older) = newest_first.next() {
+    let newest = rolling(facts.revisions)?;
+    let mut others = facts.revisions.iter().rev();
+    let older = others.find(|it| it.number < newest.number && is_rolling(it.stage));
+    if let Some(older) = older {
         let message = format!("revision {} takes its place", newest.number);
         return Some(write(
             older.number,
@@ -148,21 +147,18 @@ impl Rolling<'_> {
             );
             return write(number, Stage::RolledBack, "Failures", message);
         }
-        // Nobody but a controller writes it, and every controller writes the time.
-        let since = since.unwrap_or(self.facts.now);
+        // Neither an earlier leader, whose memory of failures is lost, nor the clock alone proves a share.
+        let Some(watched) = known.watched else {
+            return Next::Wait(None);
+        };
+        // A time in the future was written by another clock.
+        let since = since.filter(|since| *since <= self.facts.now);
+        let since = since.map_or(watched, |since| since.max(watched));
         let ends = after(since, self.facts.settings.interval);
         let at_last = after(since, self.facts.settings.interval.saturating_add(LAGGING));
-        let waits = self.known.is_none() || known.lagging > 0;
-        let until = if waits { at_last } else { ends };
+        let until = if known.lagging > 0 { at_last } else { ends };
         if self.facts.now < until {
-            // The time is written, so that it passes.
-            return match self.revision.since {
-                Some(_) => Next::Wait(Some(until)),
-                None => self.widen(
-                    percent.saturating_sub(1),
-                    "the time of the share was unknown",
-                ),
-            };
+            return Next::Wait(Some(until));
         }
         self.widen(
             percent,

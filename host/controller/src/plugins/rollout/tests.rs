@@ -50,16 +50,16 @@ impl World {
             used: revisions.iter().map(|it| it.number).max().unwrap_or(0),
             revisions,
             wanted: wanted.to_owned(),
-            known: CandidateFacts::default(),
+            known: CandidateFacts {
+                watched: Some(minutes(0)),
+                ..CandidateFacts::default()
+            },
             now: minutes(0),
         }
     }
 
     fn next(&self) -> Next {
-        let rolling = self.revisions.iter().rev();
-        let mut rolling =
-            rolling.filter(|it| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share)));
-        let number = rolling.next().map_or(0, |it| it.number);
+        let number = rolling(&self.revisions).map_or(0, |it| it.number);
         next(&Facts {
             revisions: &self.revisions,
             wanted: Some(&self.wanted),
@@ -309,6 +309,61 @@ fn without_an_earlier_revision_the_running_one_stays() {
         (world.stage(1), &*world.revisions[0].reason),
         (Some(Stage::Running), "NothingToRollBackTo")
     );
+}
+
+#[test]
+fn if_the_running_revision_is_deleted_the_one_before_runs_and_nothing_untested() {
+    for stage in [None, Some(Stage::Shadow), Some(Stage::Share)] {
+        let mut world = World::of(
+            vec![
+                revision(1, "a", Some(Stage::Previous)),
+                revision(2, "b", Some(Stage::Previous)),
+                revision(4, "d", stage),
+            ],
+            "d",
+        );
+        world.act();
+        let restored = &world.revisions[1];
+        assert_eq!(
+            (restored.stage, &*restored.reason, world.stage(4)),
+            (Some(Stage::Running), "Restored", stage)
+        );
+    }
+}
+
+#[test]
+fn a_share_grows_only_after_it_was_watched() {
+    let share = |since, watched, now| {
+        let mut world = World::of(
+            vec![
+                revision(1, "a", Some(Stage::Running)),
+                revision(2, "b", Some(Stage::Share)),
+            ],
+            "b",
+        );
+        world.revisions[1].percent = 50;
+        world.revisions[1].since = since;
+        (world.known.watched, world.now) = (watched, now);
+        world.act();
+        world.stage(2) == Some(Stage::Running)
+    };
+    let at = |time| Some(minutes(time));
+    for (since, watched, now, grows) in [
+        (at(0), None, 60, false),
+        (at(0), at(0), 4, false),
+        (at(0), at(0), 5, true),
+        // Another leader.
+        (at(0), at(60), 64, false),
+        (at(0), at(60), 65, true),
+        // A clock that is ahead, and none.
+        (at(600), at(0), 4, false),
+        (at(600), at(0), 5, true),
+        (None, at(0), 4, false),
+        (None, at(0), 5, true),
+    ] {
+        let now = minutes(now);
+        assert_eq!(share(since, watched, now), grows, "{since:?} {watched:?}");
+    }
 }
 
 #[test]

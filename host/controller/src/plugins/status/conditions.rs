@@ -5,7 +5,7 @@ use trainyard_model::text::clean_to;
 
 use super::{Plugin, StatusFacts};
 use crate::plugins::{
-    PluginCondition, Problem, comparison::is_same, objects::PolicyPluginState,
+    PluginCondition, Problem, difference::is_same, objects::PolicyPluginState,
     rollout::RevisionFacts, written,
 };
 

@@ -14,7 +14,7 @@ use trainyard_config::policy_plugin::{
 
 use super::{
     Leader, PluginCondition,
-    comparison::is_same,
+    difference::is_same,
     loading::LoadedRevision,
     memory::Proposed,
     objects::{PolicyPluginState, RevisionState},
@@ -130,7 +130,11 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
     PolicyPluginStatus {
         observed_generation: generation,
         conditions: conditions(name, state, facts),
-        revision: revision.map(|it| it.facts.name.clone()),
+        revision: match facts.revisions {
+            // All were deleted. A leader that is elected next has to know that one has run.
+            [] => state.status.revision.clone(),
+            _ => revision.map(|it| it.facts.name.clone()),
+        },
         version: plugin.and_then(|plugin| plugin.version.clone()),
         digest: plugin.and_then(|plugin| plugin.digest.clone()),
         manifest_digest: plugin.and_then(|plugin| match &plugin.origin {

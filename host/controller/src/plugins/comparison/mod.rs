@@ -1,0 +1,374 @@
+//! How TrainJobs and runtimes are rendered by two generations.
+
+mod subjects;
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    num::NonZeroUsize,
+    sync::Arc,
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+use trainyard_config::policy_plugin::{ShadowDifference, ShadowSummary};
+use trainyard_divergences::difference::{Answer, Difference, differences};
+use trainyard_model::text::clean_to;
+
+use self::subjects::{IN_ALL, OF_NAMESPACE, Subject, runtimes, train_jobs};
+use super::rollout::{Comparison, Failures};
+use crate::{
+    failures::StoppedBy,
+    fair::{FairSemaphore, Worker},
+    generation::Generation,
+    queue::NamespacedName,
+    reconcile::{ReconcileError, Reconciler, Stores},
+};
+
+/// The most fields that are kept.
+const FIELDS: usize = 32;
+
+/// The most fields that are counted.
+const MOST_FIELDS: usize = 1_024;
+
+/// The most characters of a field.
+const FIELD: usize = 256;
+
+/// How long one rendering may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// How many renderings are made at once. Most of the machine is for reconciles.
+const AT_ONCE: usize = 2;
+
+/// Compares generations, apart from reconciles.
+pub(super) struct Comparer {
+    reconciler: Reconciler,
+    places: FairSemaphore,
+}
+
+/// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
+pub(super) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
+
+/// The TrainJobs of a namespace in a share. None counts more than [`OF_NAMESPACE`], so that no namespace decides for the others.
+#[derive(Default)]
+struct OfNamespace {
+    /// Those that have not started.
+    all: usize,
+    /// Those that fail and were checked.
+    checked: usize,
+    /// Those that fail only with the newer revision.
+    failing: usize,
+}
+
+/// How a TrainJob is rendered by two generations.
+enum Pair {
+    /// Neither differs, or both refuse it.
+    Same,
+    /// The fields of its objects that differ.
+    Differs(Vec<String>),
+    /// Only the newer generation refuses it.
+    Refused,
+    /// It could not be compared, such as because the API server is unreachable.
+    NotCompared,
+}
+
+impl Comparer {
+    pub(super) fn new(reconciler: &Reconciler) -> Self {
+        Self {
+            reconciler: reconciler.for_dry_runs(LIMIT),
+            places: FairSemaphore::new(AT_ONCE, NonZeroUsize::MIN.saturating_add(AT_ONCE)),
+        }
+    }
+
+    /// Compares how all runtimes, and the newest TrainJobs of each that have not started, are rendered. `changed` are the plugins that differ.
+    pub(super) async fn compare(
+        &self,
+        stores: &Stores,
+        (old, new): (&Arc<Generation>, &Arc<Generation>),
+        changed: &[String],
+    ) -> Compared {
+        let mut subjects = runtimes(stores);
+        subjects.extend(train_jobs(&self.reconciler, stores));
+        let (mut summary, mut not_compared) = (ShadowSummary::default(), 0);
+        let mut fields: BTreeMap<String, ShadowDifference> = BTreeMap::new();
+        for subject in subjects {
+            let pair = self.pair(&subject, (old, new)).await;
+            match &pair {
+                Pair::NotCompared => {
+                    not_compared += 1;
+                    continue;
+                }
+                Pair::Same => {}
+                Pair::Refused => {
+                    summary.refused += 1;
+                    note(&mut fields, "refused", changed, &subject.name);
+                }
+                Pair::Differs(differing) => {
+                    summary.differing += 1;
+                    for field in differing.iter().collect::<HashSet<_>>() {
+                        note(&mut fields, field, changed, &subject.name);
+                    }
+                }
+            }
+            match subject.is_runtime {
+                true => summary.runtimes += 1,
+                false => summary.train_jobs += 1,
+            }
+        }
+        let mut fields: Vec<_> = fields.into_values().collect();
+        fields.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.field.cmp(&b.field)));
+        fields.truncate(FIELDS);
+        summary.differences = fields;
+        Compared {
+            summary,
+            not_compared,
+        }
+    }
+
+    /// Counts the TrainJobs of a share that fail with the newer generation and not with the older one. `checked` keeps what was found, until
+    /// a TrainJob changes.
+    pub(super) async fn failures(
+        &self,
+        stores: &Stores,
+        (old, new): (&Arc<Generation>, &Arc<Generation>),
+        in_share: impl Fn(&str) -> bool,
+        fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
+        checked: &mut Checked,
+    ) -> Failures {
+        let mut namespaces: HashMap<Arc<str>, OfNamespace> = HashMap::new();
+        let mut still = Checked::new();
+        let mut jobs = stores.jobs.objects();
+        jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
+        jobs.sort_by(|a, b| a.0.cmp(&b.0));
+        for (key, job) in jobs {
+            let of = namespaces.entry(key.namespace.clone()).or_default();
+            of.all = of.all.saturating_add(1).min(OF_NAMESPACE);
+            let Some(by) = fails(&key) else {
+                continue;
+            };
+            if of.checked >= OF_NAMESPACE {
+                continue;
+            }
+            of.checked += 1;
+            let version = (key.clone(), job.resource_version(), by);
+            let is_worse = match checked.get(&version) {
+                Some(is_worse) => *is_worse,
+                None if still.len() >= IN_ALL => continue,
+                None => {
+                    let subject = Subject {
+                        name: String::new(),
+                        key: key.clone(),
+                        job,
+                        is_runtime: false,
+                    };
+                    match self.pair(&subject, (old, new)).await {
+                        Pair::Refused => true,
+                        // The API server refuses what was not asked of it before.
+                        Pair::Differs(_) => by == StoppedBy::ApiServer,
+                        Pair::Same | Pair::NotCompared => false,
+                    }
+                }
+            };
+            still.insert(version, is_worse);
+            if is_worse {
+                of.failing += 1;
+            }
+        }
+        *checked = still;
+        let all = || namespaces.values();
+        Failures {
+            train_jobs: all().map(|it| it.failing).sum(),
+            namespaces: all().filter(|it| it.failing > 0).count(),
+            all_train_jobs: all().map(|it| it.all).sum(),
+            all_namespaces: namespaces.len(),
+        }
+    }
+
+    async fn pair(
+        &self,
+        subject: &Subject,
+        (old, new): (&Arc<Generation>, &Arc<Generation>),
+    ) -> Pair {
+        let worker = Worker::new(&self.places, &subject.key.namespace);
+        worker.start().await;
+        let render = |generations| {
+            let of = (&subject.key, &worker);
+            self.reconciler.try_render(of, &subject.job, generations)
+        };
+        let [with_new, with_old] = render([new, old]).await;
+        match judge(with_old, with_new).await {
+            // Somebody may have changed an object that plugins look up in between. Now, that would make the older one fail.
+            Pair::Refused => {
+                let [with_old, with_new] = render([old, new]).await;
+                judge(with_old, with_new).await
+            }
+            pair => pair,
+        }
+    }
+}
+
+async fn judge(
+    old: Result<Vec<Value>, ReconcileError>,
+    new: Result<Vec<Value>, ReconcileError>,
+) -> Pair {
+    match (old, new) {
+        (Ok(old), Ok(new)) if old == new => Pair::Same,
+        (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
+        (Err(old), Err(new)) if !may_pass(&old) && !may_pass(&new) => Pair::Same,
+        // Neither has got to the plugins.
+        (Err(old), Err(new)) if is_of_runtime(&old) && is_of_runtime(&new) => Pair::Same,
+        (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,
+        (Ok(_), Err(_)) => Pair::Refused,
+        (Err(_), Ok(_)) => Pair::Differs(vec!["accepted, and refused before".to_owned()]),
+        (Err(_), Err(_)) => Pair::NotCompared,
+    }
+}
+
+/// Whether the error is that of a runtime, which is read before a plugin is called.
+fn is_of_runtime(error: &ReconcileError) -> bool {
+    matches!(
+        error,
+        ReconcileError::NoRuntime { .. } | ReconcileError::Runtime { .. }
+    )
+}
+
+/// Whether the error is that of the host, of the API server or of another writer, so that it says nothing about the plugins.
+fn may_pass(error: &ReconcileError) -> bool {
+    matches!(
+        error,
+        ReconcileError::Api { .. }
+            | ReconcileError::TooSlow { .. }
+            | ReconcileError::Busy(_)
+            | ReconcileError::Abandoned
+            | ReconcileError::Internal(_)
+    ) || error.is_temporary()
+        || is_of_runtime(error)
+}
+
+/// Returns the fields that differ, without their values and the names of the objects.
+async fn fields(old: Vec<Value>, new: Vec<Value>) -> Vec<String> {
+    let compare = move || {
+        let answer = |objects| Answer {
+            objects,
+            ..Answer::default()
+        };
+        let found = differences(&answer(new), &[answer(old)]);
+        let fields = found.into_iter().filter_map(|difference| match difference {
+            Difference::Field { object, path, .. } => {
+                let kind = object.split(' ').next().unwrap_or_default();
+                Some(clean_to(
+                    &format!("{kind}: {}", without_names(&path)),
+                    FIELD,
+                ))
+            }
+            _ => None,
+        });
+        fields.collect::<Vec<_>>()
+    };
+    match spawn_blocking(compare).await {
+        Ok(fields) if !fields.is_empty() => fields,
+        // Such as the order of a list that has none.
+        _ => vec!["in its form only".to_owned()],
+    }
+}
+
+/// Returns a path without the text in brackets, which may be the tenants', such as the names of environment variables.
+fn without_names(path: &str) -> String {
+    let mut is_inside = false;
+    let is_shown = |character: &char| {
+        let was_inside = is_inside;
+        is_inside = match character {
+            '[' => true,
+            ']' => false,
+            _ => was_inside,
+        };
+        !(was_inside && is_inside)
+    };
+    path.chars().filter(is_shown).collect()
+}
+
+/// Counts a field that differs. No more than [`MOST_FIELDS`] are counted.
+fn note(
+    fields: &mut BTreeMap<String, ShadowDifference>,
+    field: &str,
+    changed: &[String],
+    example: &str,
+) {
+    if fields.len() >= MOST_FIELDS && !fields.contains_key(field) {
+        return;
+    }
+    let known = fields.entry(field.to_owned());
+    let difference = known.or_insert_with(|| ShadowDifference {
+        plugin: changed.join(", "),
+        field: field.to_owned(),
+        count: 0,
+        example: example.to_owned(),
+    });
+    difference.count += 1;
+}
+
+/// The result of a comparison.
+pub(super) struct Compared {
+    pub(super) summary: ShadowSummary,
+    /// The runtimes and TrainJobs that could not be compared.
+    pub(super) not_compared: u32,
+}
+
+impl From<&Compared> for Comparison {
+    fn from(compared: &Compared) -> Self {
+        Self {
+            differing: compared.summary.differing,
+            refused: compared.summary.refused,
+            not_compared: compared.not_compared,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use super::*;
+
+    fn no_runtime() -> ReconcileError {
+        ReconcileError::NoRuntime {
+            kind: "TrainingRuntime".to_owned(),
+            name: "a".to_owned(),
+        }
+    }
+
+    #[test]
+    fn paths_are_shown_without_the_names_of_tenants() {
+        for (path, shown) in [
+            ("spec.a[node].env[SECRET].value", "spec.a[].env[].value"),
+            ("spec.a[0][[x]", "spec.a[][]"),
+            ("spec.a", "spec.a"),
+            ("spec.a[open", "spec.a["),
+        ] {
+            assert_eq!(without_names(path), shown);
+        }
+    }
+
+    #[test]
+    fn the_fields_that_are_counted_are_bounded() {
+        let mut fields = BTreeMap::new();
+        for number in 0..3_000 {
+            note(&mut fields, &format!("{number:04}"), &[], "a");
+            note(&mut fields, "0000", &[], "a");
+        }
+        assert_eq!(fields.len(), MOST_FIELDS);
+        assert_eq!(fields["0000"].count, 3_001);
+    }
+
+    #[tokio::test]
+    async fn a_runtime_that_changes_between_two_renderings_is_no_refusal() {
+        let refused = || ReconcileError::TrainJob(vec!["no".to_owned()]);
+        let (ok, none) = (|| Ok(Vec::new()), || Err(no_runtime()));
+        assert!(matches!(judge(ok(), none()).await, Pair::NotCompared));
+        assert!(matches!(judge(none(), ok()).await, Pair::NotCompared));
+        assert!(matches!(judge(none(), none()).await, Pair::Same));
+        assert!(matches!(judge(ok(), Err(refused())).await, Pair::Refused));
+        let both = judge(Err(refused()), Err(refused())).await;
+        assert!(matches!(both, Pair::Same));
+    }
+}

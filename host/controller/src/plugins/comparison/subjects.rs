@@ -1,0 +1,136 @@
+//! The TrainJobs and runtimes that are compared.
+
+use std::{collections::HashMap, sync::Arc};
+
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use trainyard_api::names;
+
+use crate::{
+    queue::NamespacedName,
+    reconcile::{Reconciler, Stores},
+    watch::{Decode as _, RuntimeKey, TrainJobObject, TrainJobState},
+};
+
+/// The most TrainJobs of a runtime that are compared, and the most in all. The newest are.
+const OF_RUNTIME: usize = 10;
+pub(super) const IN_ALL: usize = 1_000;
+
+/// The most TrainJobs, and the most runtimes, of a namespace that count, so that none takes the time of all.
+pub(super) const OF_NAMESPACE: usize = 20;
+
+/// A TrainJob, or one that is made up for a runtime.
+pub(super) struct Subject {
+    /// How it is shown.
+    pub(super) name: String,
+    pub(super) key: NamespacedName,
+    pub(super) job: Arc<TrainJobState>,
+    pub(super) is_runtime: bool,
+}
+
+/// Returns the newest TrainJobs of each runtime that have not started.
+pub(super) fn train_jobs(reconciler: &Reconciler, stores: &Stores) -> Vec<Subject> {
+    let mut jobs = stores.jobs.objects();
+    jobs.retain(|(key, job)| reconciler.follows(key, job));
+    jobs.sort_by(|a, b| b.1.created.cmp(&a.1.created).then_with(|| a.0.cmp(&b.0)));
+    let mut of_runtime: HashMap<String, usize> = HashMap::new();
+    let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
+    let mut subjects = Vec::new();
+    for (key, job) in jobs {
+        let of_namespace = of_namespace.entry(key.namespace.clone()).or_default();
+        if *of_namespace >= OF_NAMESPACE {
+            continue;
+        }
+        let of_runtime = of_runtime.entry(runtime_of(&key, &job)).or_default();
+        if *of_runtime >= OF_RUNTIME {
+            continue;
+        }
+        *of_namespace += 1;
+        *of_runtime += 1;
+        subjects.push(Subject {
+            name: format!("{} {}/{}", names::TRAIN_JOB, key.namespace, key.name),
+            key,
+            job,
+            is_runtime: false,
+        });
+        if subjects.len() == IN_ALL {
+            break;
+        }
+    }
+    subjects
+}
+
+/// Returns a TrainJob for each runtime; at most [`OF_NAMESPACE`] of a namespace.
+pub(super) fn runtimes(stores: &Stores) -> Vec<Subject> {
+    let kinds = [
+        (
+            names::CLUSTER_TRAINING_RUNTIME,
+            stores.cluster_runtimes.keys(),
+        ),
+        (names::TRAINING_RUNTIME, stores.runtimes.keys()),
+    ];
+    let all = kinds.into_iter().flat_map(|(kind, mut keys)| {
+        keys.sort();
+        let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
+        keys.retain(|key| {
+            let Some(namespace) = &key.namespace else {
+                return true;
+            };
+            let count = of_namespace.entry(namespace.clone()).or_default();
+            *count += 1;
+            *count <= OF_NAMESPACE
+        });
+        keys.into_iter().filter_map(move |key| runtime(kind, &key))
+    });
+    all.collect()
+}
+
+fn runtime(kind: &str, RuntimeKey { namespace, name }: &RuntimeKey) -> Option<Subject> {
+    // The TrainJob of a runtime of the cluster may be in any namespace.
+    let shown = namespace.as_ref().map_or_else(
+        || format!("{kind} {name}"),
+        |namespace| format!("{kind} {namespace}/{name}"),
+    );
+    let namespace = namespace.clone().unwrap_or_else(|| "default".into());
+    let job = json!({
+        "apiVersion": names::TRAINER_API_VERSION,
+        "kind": names::TRAIN_JOB,
+        "metadata": {
+            "name": "job", "namespace": namespace, "uid": "0", "creationTimestamp": Timestamp::UNIX_EPOCH.to_string(),
+        },
+        "spec": {"runtimeRef": {"kind": kind, "name": name}},
+    });
+    let job = TrainJobObject::decode(&job.to_string(), 0).ok()?;
+    Some(Subject {
+        name: shown,
+        key: NamespacedName::new(namespace, "job"),
+        job: Arc::new(job),
+        is_runtime: true,
+    })
+}
+
+/// Returns the runtime of a TrainJob.
+fn runtime_of(key: &NamespacedName, job: &TrainJobState) -> String {
+    #[derive(Deserialize)]
+    struct Parsed {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        runtime_ref: Value,
+    }
+    let parsed: Option<Parsed> = serde_json::from_str(job.text()).ok();
+    let reference = parsed.map_or(Value::Null, |parsed| parsed.spec.runtime_ref);
+    let text = |field: &str| {
+        reference
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    match text("kind") {
+        names::TRAINING_RUNTIME => format!("{}/{}", key.namespace, text("name")),
+        _ => text("name").to_owned(),
+    }
+}
