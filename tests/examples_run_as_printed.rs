@@ -85,7 +85,7 @@ fn all_run(text: &str, at_least: usize) {
         let is_diff = line.starts_with("trainyard diff");
         let is_controller =
             line.starts_with("trainyard controller") && !line.contains("--print-config");
-        let is_for_a_cluster = ["trainjob/", "--cluster", "support-bundle"]
+        let is_for_a_cluster = ["trainjob/", "--cluster", "support-bundle", "plugin apply"]
             .iter()
             .any(|needs| line.contains(needs))
             || is_controller

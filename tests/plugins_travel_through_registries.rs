@@ -287,7 +287,7 @@ fn credential_helpers_that_fail_are_named_and_their_output_is_not() {
         ),
         (
             "missing",
-            "the credential helper docker-credential-missing cannot be run",
+            "the credential helper docker-credential-missing is not installed where Trainyard runs",
         ),
         ("none", "refuses access to team/x without a credential"),
         ("../evil", "is not a name of letters, digits"),

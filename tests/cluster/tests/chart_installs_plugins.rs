@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use trainyard_cluster::{Cluster, Helm, Resource, Test, Write, eventually};
+use trainyard_cluster::{Cluster, Helm, Resource, Test, eventually};
 
 use crate::common::charts::{self, Charts, MANAGER, NAMESPACE};
 
@@ -161,7 +161,7 @@ async fn steps(cluster: &Cluster, helm: Helm) -> Result<()> {
 }
 
 async fn plugins_are_declared_by_an_installation(cluster: &Cluster) -> Result<()> {
-    charts::delete_crds(cluster).await?;
+    charts::delete_crds(cluster.plane()).await?;
     for helm in Helm::ALL {
         steps(cluster, helm)
             .await
