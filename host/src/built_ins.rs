@@ -1,6 +1,7 @@
 //! The built-in plugins, as components that `build.rs` builds.
 
 use trainyard_controller::settings::{FeatureGate, FeatureGateError};
+use trainyard_model::manifest::Manifest;
 use trainyard_oci::PluginName;
 use trainyard_sandbox::BuiltIn;
 
@@ -25,6 +26,14 @@ pub(crate) fn plugin_name(name: &str) -> PluginName<'_> {
     }
 }
 
+/// Returns the manifest of a built-in plugin; `None` if none has that name.
+pub(crate) fn manifest(name: &str) -> Option<Manifest> {
+    let mut built_ins = BUILT_INS.iter();
+    let found = built_ins.find(|built_in| built_in.name() == name)?;
+    // `embedded_manifests_can_be_parsed` parses all of them.
+    Manifest::parse(found.manifest().as_bytes()).ok()
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -36,6 +45,14 @@ mod tests {
         let gates = BUILT_INS.iter().map(|it| feature_gate(it.name()).unwrap());
         let gates: Vec<_> = gates.flatten().collect();
         assert_eq!(gates, [FeatureGate::TrainJobStatus]);
+    }
+
+    #[test]
+    fn embedded_manifests_can_be_parsed() {
+        for built_in in BUILT_INS {
+            let parsed = manifest(built_in.name()).map(|it| it.name);
+            assert_eq!(parsed.as_deref(), Some(built_in.name()));
+        }
     }
 
     #[test]

@@ -15,7 +15,6 @@ use trainyard_controller::{
 };
 use trainyard_model::{
     facts::HostFacts,
-    manifest::Manifest,
     plugin::Plugin,
     plugin_info::{Exemptions, PluginError},
 };
@@ -24,7 +23,7 @@ use trainyard_sandbox::Loader;
 
 use super::{content::Content, refusal::problem};
 use crate::{
-    built_ins::BUILT_INS,
+    built_ins::{self, BUILT_INS},
     load::{CodeLoading, LenientLoad, Loading, StrictRefusal},
     policy::{PluginContent, PluginFile, Policy},
     report::ErrorList,
@@ -58,7 +57,7 @@ impl Shared {
     }
 }
 
-/// Loads sets of plugins.
+/// What a set of plugins is loaded from.
 pub(super) struct LoaderParts {
     files: Vec<PluginFile>,
     policies: Vec<PolicyPlugin>,
@@ -68,7 +67,7 @@ pub(super) struct LoaderParts {
     refusals: Vec<Refusal>,
 }
 
-/// The loader of the process.
+/// Loads sets of plugins, by the loader of the process.
 pub(crate) struct ProcessLoader {
     pub(super) shared: Arc<Shared>,
     pub(super) content: Arc<Content>,
@@ -154,7 +153,7 @@ impl ProcessLoader {
     }
 
     fn built_in(&self, plugin: &ResolvedPlugin) -> Result<Option<PluginFile>, Problem> {
-        match shipped(&plugin.name) {
+        match built_ins::manifest(&plugin.name) {
             Some(_) => Ok(None),
             None => {
                 let names: Vec<_> = BUILT_INS.iter().map(|it| it.name()).collect();
@@ -175,7 +174,7 @@ impl ProcessLoader {
         is_signed: bool,
         mode: Mode,
     ) -> Result<Option<PluginFile>, Problem> {
-        let replaced = shipped(&plugin.name);
+        let replaced = built_ins::manifest(&plugin.name);
         if let Some(shipped) = &replaced {
             if !is_signed {
                 let message = format!(
@@ -239,14 +238,6 @@ fn lenient(
         tracing::error!(file, why, "plugin skipped");
     }
     Ok(loaded.renderer)
-}
-
-/// Returns the manifest of a built-in plugin.
-fn shipped(name: &str) -> Option<Manifest> {
-    let mut built_ins = BUILT_INS.iter();
-    let found = built_ins.find(|built_in| built_in.name() == name)?;
-    // The test of the built-in plugins parses all their manifests.
-    Manifest::parse(found.manifest().as_bytes()).ok()
 }
 
 fn is_newer(version: Option<&str>, than: &str) -> bool {

@@ -263,8 +263,7 @@ impl LoadResult {
 impl LoadResult {
     /// Notes a built-in plugin whose feature gate is off.
     fn leave_out(&mut self, plugin: &BuiltIn, policy: &Policy, gate: FeatureGate) {
-        // The test of the built-in plugins parses all their manifests.
-        if let Ok(manifest) = Manifest::parse(plugin.manifest().as_bytes()) {
+        if let Some(manifest) = built_ins::manifest(plugin.name()) {
             let settings = policy.settings(&manifest.name, Settings::built_in());
             let declared = super::declared(&manifest, &settings);
             self.gated.push((declared, gate.name()));

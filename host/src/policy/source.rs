@@ -21,7 +21,7 @@ use trainyard_sandbox::{LoadLimits, screen};
 use super::Policy;
 use crate::{
     args::SourceArgs,
-    built_ins::BUILT_INS,
+    built_ins,
     output::{self, Transfer},
     report::ErrorList,
 };
@@ -100,9 +100,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn add(&mut self, plugin: &PolicyPlugin, source: &Source) -> Result<(), ErrorList> {
-        if let Some(built_in) = BUILT_INS.iter().find(|one| one.name() == plugin.name) {
-            let version = Manifest::parse(built_in.manifest().as_bytes());
-            let version = version.map_or_else(|_| String::new(), |manifest| manifest.version);
+        if let Some(Manifest { version, .. }) = built_ins::manifest(&plugin.name) {
             return Err(refused(
                 plugin,
                 "source",
@@ -219,7 +217,7 @@ impl Finder<'_> {
         drop(transfer);
         Ok(PluginContent::Pulled {
             reference: source.reference.clone(),
-            component: verified(plugin, pulled)?.into(),
+            component: file_of(plugin, pulled)?.into(),
         })
     }
 }
@@ -260,9 +258,9 @@ async fn stored_or_pulled(
         .await
 }
 
-/// Returns the file of a plugin that was pulled, whose digest the client has checked.
-// The place at which signatures are verified, for plugins of the store, too.
-fn verified(plugin: &PolicyPlugin, pulled: Pulled) -> Result<Vec<u8>, ErrorList> {
+/// Returns the file of a plugin that was pulled, if it has the digest of its PolicyPlugin. Its signatures are not checked, as `plugin verify`
+/// does.
+fn file_of(plugin: &PolicyPlugin, pulled: Pulled) -> Result<Vec<u8>, ErrorList> {
     match &plugin.spec.digest {
         Some(wanted) if *wanted != sha256_digest(&pulled.file) => Err(refused(
             plugin,

@@ -2,7 +2,7 @@
 
 use kube::{
     Resource as _,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams},
     core::Request,
 };
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     kubernetes::unless_gone,
-    reconcile::MANAGER,
+    reconcile::{creating, merging},
     watch::{Feed, FeedError, Keyed, answer, read},
 };
 
@@ -40,11 +40,7 @@ impl Plugins {
     /// Creates a revision.
     pub(super) async fn create(&self, spec: &PluginRevisionSpec) -> Result<()> {
         let body = serde_json::to_vec(&revision_object(spec)).map_err(kube::Error::SerdeError)?;
-        let params = PostParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PostParams::default()
-        };
-        let request = requests::<RevisionObject>().create(&params, body);
+        let request = requests::<RevisionObject>().create(&creating(), body);
         let created = answer::<RevisionObject>(&self.client, request).await?;
         self.put(created);
         Ok(())
@@ -162,11 +158,4 @@ const ALL_MEMBERS: [&str; 12] = [
 
 fn requests<W: kube::Resource<DynamicType = ()>>() -> Request {
     Request::new(W::url_path(&(), None))
-}
-
-fn merging() -> PatchParams {
-    PatchParams {
-        field_manager: Some(MANAGER.to_owned()),
-        ..PatchParams::default()
-    }
 }

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use thiserror::Error;
 use tokio::time::timeout;
 use trainyard_config::policy_plugin::{PluginRevisionSpec, Replica, Stage};
 
@@ -41,21 +42,14 @@ pub(super) struct InUse {
 }
 
 /// Why the revisions in use are not held.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 pub(super) enum HoldError {
     /// A later release wrote one of them.
+    #[error("{0}")]
     Newer(Arc<str>),
     /// One of them is not loaded.
-    Load(String, LoadError),
-}
-
-impl std::fmt::Display for HoldError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Newer(message) => f.write_str(message),
-            Self::Load(name, error) => write!(f, "PluginRevision {name}: {}", error.sentence()),
-        }
-    }
+    #[error("PluginRevision {name}: {}", .error.sentence())]
+    Load { name: String, error: LoadError },
 }
 
 impl Plugins {
@@ -157,7 +151,7 @@ impl Plugins {
         };
         let failed = |name: &str| {
             let name = name.to_owned();
-            |error| HoldError::Load(name, error)
+            |error| HoldError::Load { name, error }
         };
         let running = self.load(&spec, Mode::Lenient, may_skip).await;
         let running = running.map_err(failed(&name))?;
@@ -261,7 +255,9 @@ impl Plugins {
         for (name, state, _) in in_use.running.into_iter().chain(in_use.share) {
             let loaded = self.loaded.any(&name);
             let failure = match error {
-                Some(HoldError::Load(of, error)) if **of == *name => Some(error.sentence()),
+                Some(HoldError::Load { name: of, error }) if **of == *name => {
+                    Some(error.sentence())
+                }
                 _ => None,
             };
             let skipped = loaded.as_ref().filter(|it| !it.skipped.is_empty());
@@ -325,7 +321,10 @@ impl Attempts {
     /// Returns the pause after a failure.
     fn pause(&mut self, error: &HoldError) -> Duration {
         let asked = match error {
-            HoldError::Load(_, LoadError::Retry { after, .. }) => *after,
+            HoldError::Load {
+                error: LoadError::Retry { after, .. },
+                ..
+            } => *after,
             _ => None,
         };
         let pause = asked.unwrap_or_else(|| backoff(self.failed));

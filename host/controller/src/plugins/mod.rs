@@ -106,27 +106,16 @@ pub(crate) struct Parts {
 
 impl Plugins {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts {
-            client,
-            program,
-            generations,
-            clock,
-            pod,
-            settings,
-            recorder,
-            metrics,
-            readiness,
-        } = parts;
         Self {
-            client,
-            program,
-            generations,
-            clock,
-            pod,
-            settings,
-            recorder,
-            metrics,
-            readiness,
+            client: parts.client,
+            program: parts.program,
+            generations: parts.generations,
+            clock: parts.clock,
+            pod: parts.pod,
+            settings: parts.settings,
+            recorder: parts.recorder,
+            metrics: parts.metrics,
+            readiness: parts.readiness,
             policies: Store::default(),
             revisions: Store::default(),
             are_policies_served: AtomicBool::new(true),

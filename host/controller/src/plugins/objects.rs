@@ -15,7 +15,7 @@ use trainyard_model::text::clean;
 
 use super::rollout::{Asked, RevisionFacts};
 use crate::{
-    watch::{Decode, Namespaced, State, WatchedObject},
+    watch::{Decode, Namespaced, State, WatchedObject, resource},
     wire::{self, Undecodable},
 };
 
@@ -60,41 +60,22 @@ pub(crate) struct RevisionObject {
     status: Value,
 }
 
-macro_rules! cluster_resource {
-    ($type:ty, $kind:expr, $plural:expr) => {
-        impl kube::Resource for $type {
-            type DynamicType = ();
-            type Scope = ClusterResourceScope;
-
-            fn kind(&(): &()) -> Cow<'_, str> {
-                $kind.into()
-            }
-
-            fn group(&(): &()) -> Cow<'_, str> {
-                TRAINYARD_GROUP.into()
-            }
-
-            fn version(&(): &()) -> Cow<'_, str> {
-                "v1alpha1".into()
-            }
-
-            fn plural(&(): &()) -> Cow<'_, str> {
-                $plural.into()
-            }
-
-            fn meta(&self) -> &ObjectMeta {
-                &self.metadata
-            }
-
-            fn meta_mut(&mut self) -> &mut ObjectMeta {
-                &mut self.metadata
-            }
-        }
-    };
-}
-
-cluster_resource!(PolicyPluginObject, POLICY_PLUGIN, "policyplugins");
-cluster_resource!(RevisionObject, PLUGIN_REVISION, "pluginrevisions");
+resource!(
+    PolicyPluginObject,
+    ClusterResourceScope,
+    POLICY_PLUGIN,
+    TRAINYARD_GROUP,
+    "v1alpha1",
+    "policyplugins"
+);
+resource!(
+    RevisionObject,
+    ClusterResourceScope,
+    PLUGIN_REVISION,
+    TRAINYARD_GROUP,
+    "v1alpha1",
+    "pluginrevisions"
+);
 
 /// What is kept of a PolicyPlugin.
 #[derive(Clone, Debug)]
@@ -250,12 +231,12 @@ impl Decode for RevisionObject {
             mut status,
         } = wire::decode(object)?;
         let name = metadata.name.as_deref().unwrap_or_default();
-        let replicas = status.get_mut("replicas").map(Value::take);
+        let members = status.as_object_mut();
+        let replicas = members.and_then(|members| members.shift_remove("replicas"));
         let replicas = replicas.and_then(|replicas| serde_json::from_value(replicas).ok());
         // A replica may report before the leader writes a stage.
-        let status = status.get("stage").is_some().then(|| {
-            serde_json::from_value::<PluginRevisionStatus>(status_without_replicas(&status))
-        });
+        let has_stage = status.get("stage").is_some();
+        let status = has_stage.then(|| serde_json::from_value::<PluginRevisionStatus>(status));
         let (status, unreadable) = match status.transpose() {
             Ok(status) => (status, None),
             Err(error) => (None, Some(error.to_string())),
@@ -291,14 +272,6 @@ impl Decode for RevisionObject {
             asked: asked(metadata.annotations.as_ref()),
         })
     }
-}
-
-fn status_without_replicas(status: &Value) -> Value {
-    let mut status = status.clone();
-    if let Some(members) = status.as_object_mut() {
-        members.shift_remove("replicas");
-    }
-    status
 }
 
 fn asked(annotations: Option<&BTreeMap<String, String>>) -> Asked {

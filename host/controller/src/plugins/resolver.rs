@@ -114,9 +114,8 @@ impl Leader {
             Some(Source::Oci(oci)) => oci.follow,
             _ => false,
         };
-        let newest = self
-            .newest(&name)
-            .filter(|newest| follows && is_not_older(newest, &resolved));
+        let newest = follows.then(|| self.newest(&name)).flatten();
+        let newest = newest.filter(|newest| is_moved_back(newest, &resolved));
         if let Some(newest) = newest {
             let version = |plugin: &ResolvedPlugin| plugin.version.clone().unwrap_or_default();
             proposed.notes.insert(
@@ -157,7 +156,7 @@ fn invalid(problem: &str) -> SourceError {
 }
 
 /// Whether a tag was moved to other content that is not newer than that of the newest revision.
-fn is_not_older(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
+fn is_moved_back(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
     let version =
         |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
     newest.digest != resolved.digest

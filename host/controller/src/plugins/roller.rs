@@ -337,16 +337,16 @@ impl Leader {
         let newest = facts.last();
         let stage = newest.and_then(|newest| newest.stage);
         metrics.set_revision_stage(stage.map(|stage| format!("{stage:?}")));
-        let in_use: BTreeSet<_> = facts
+        let behind: BTreeSet<_> = facts
             .iter()
             .filter(|it| matches!(it.stage, Some(Stage::Share | Stage::Running)))
             .filter_map(|it| self.plugins.revision(&it.name))
             .flat_map(|state| {
-                let behind = state.replicas.clone().into_iter();
-                behind.filter(|it| it.problem.is_some() || it.plan.is_none())
+                let replicas = state.replicas.clone().into_iter();
+                replicas.filter(|it| it.problem.is_some() || it.plan.is_none())
             })
             .map(|replica| replica.pod)
             .collect();
-        metrics.set_replicas_behind(in_use.len());
+        metrics.set_replicas_behind(behind.len());
     }
 }

@@ -6,10 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-};
+use kube::{Api, Client, api::Patch};
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 use trainyard_model::facts::{HostFacts, STATUS_CA};
@@ -19,7 +16,7 @@ use crate::{
     client::without_content,
     kubernetes::unless_gone,
     queue::NamespacedName,
-    reconcile::{MANAGER, Stores, owner, status},
+    reconcile::{Stores, merging, owner, status},
 };
 
 /// How long after a change the ConfigMaps are checked once more. A reconcile that had read the earlier authorities has created its ConfigMap
@@ -134,11 +131,7 @@ impl ConfigMaps {
             "metadata": {"uid": found.metadata.uid, "resourceVersion": found.metadata.resource_version},
             "data": {KEY: authority},
         });
-        let params = PatchParams {
-            field_manager: Some(MANAGER.to_owned()),
-            ..PatchParams::default()
-        };
-        let patch = Patch::Merge(patch);
+        let (patch, params) = (Patch::Merge(patch), merging());
         let patched = config_maps.patch_metadata(&name, &params, &patch);
         let patched = unless_gone(patched.await)?;
         Ok(patched.is_some())

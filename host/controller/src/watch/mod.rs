@@ -31,6 +31,7 @@ pub(crate) use lookups::LookupWatches;
 pub use objects::WatchedObject;
 pub(crate) use objects::{
     ClusterRuntimeObject, Decode, JobSetObject, Keyed, RuntimeObject, TrainJobObject, read,
+    resource,
 };
 pub(crate) use runtime::ReadRuntime;
 pub(crate) use runtime_cache::RuntimeCache;

@@ -117,6 +117,7 @@ pub(crate) struct ClusterRuntimeObject {
     metadata: ObjectMeta,
 }
 
+/// Implements [`Resource`] for the form in which the API server sends a kind.
 macro_rules! resource {
     ($type:ty, $scope:ty, $kind:expr, $group:expr, $version:expr, $plural:expr) => {
         impl kube::Resource for $type {
@@ -149,6 +150,8 @@ macro_rules! resource {
         }
     };
 }
+
+pub(crate) use resource;
 
 resource!(
     TrainJobObject,

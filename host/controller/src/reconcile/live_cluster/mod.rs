@@ -200,7 +200,7 @@ impl<'a> LiveCluster<'a> {
 }
 
 /// Returns the parameters of patches.
-fn merging() -> PatchParams {
+pub(crate) fn merging() -> PatchParams {
     PatchParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PatchParams::default()
@@ -208,7 +208,7 @@ fn merging() -> PatchParams {
 }
 
 /// Returns the parameters of creations.
-fn creating() -> PostParams {
+pub(crate) fn creating() -> PostParams {
     PostParams {
         field_manager: Some(MANAGER.to_owned()),
         ..PostParams::default()
