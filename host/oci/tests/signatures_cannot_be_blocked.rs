@@ -23,6 +23,15 @@ use crate::common::{
 
 const REFERENCE: &str = "r.example.com/team/x:1.0";
 
+/// Returns a network whose registry has a plugin without signatures, the digest of its manifest, and a key that may sign it with its policy.
+async fn pushed() -> (Arc<Net>, String, Key, Signers) {
+    let net = Net::of(&[HOST]);
+    let digest = push(&net, REFERENCE, "one").await;
+    let key = Key::new();
+    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    (net, digest, key, policy)
+}
+
 async fn signed(client: &Client, source: &str, signers: &Signers) -> Result<Vec<String>, String> {
     let plugin = PluginName::Custom("x");
     let requirement = Requirement { signers, plugin };
@@ -94,10 +103,7 @@ async fn signature_is_found_behind_thousands_of_others_and_on_any_page() {
 
 #[tokio::test]
 async fn attestations_and_large_bundles_are_not_fetched_to_find_a_signature() {
-    let net = Net::of(&[HOST]);
-    let digest = push(&net, REFERENCE, "one").await;
-    let key = Key::new();
-    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let (net, digest, key, policy) = pushed().await;
     let registry = net.registry(HOST);
     let (sbom, large) = (format!("sha256:{:064}", 1), format!("sha256:{:064}", 2));
     let mut attestation = entry(&sbom);
@@ -122,10 +128,7 @@ async fn attestations_and_large_bundles_are_not_fetched_to_find_a_signature() {
 
 #[tokio::test]
 async fn bytes_of_a_flood_are_bounded() {
-    let net = Net::of(&[HOST]);
-    let digest = push(&net, REFERENCE, "one").await;
-    let key = Key::new();
-    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let (net, digest, _, policy) = pushed().await;
     for number in 0..50 {
         attach(
             net.registry(HOST),
@@ -156,10 +159,7 @@ async fn bytes_of_a_flood_are_bounded() {
 
 #[tokio::test]
 async fn what_others_declare_is_not_counted_and_what_they_send_is_cut() {
-    let net = Net::of(&[HOST]);
-    let digest = push(&net, REFERENCE, "one").await;
-    let key = Key::new();
-    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let (net, digest, key, policy) = pushed().await;
     let registry = net.registry(HOST);
     // Small manifests of large bundles that do not exist, and a large manifest that is listed as small.
     for number in 0..100 {
@@ -190,10 +190,7 @@ async fn what_others_declare_is_not_counted_and_what_they_send_is_cut() {
 
 #[tokio::test]
 async fn annotations_of_others_do_not_hide_a_signature_in_a_long_list() {
-    let net = Net::of(&[HOST]);
-    let digest = push(&net, REFERENCE, "one").await;
-    let key = Key::new();
-    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let (net, digest, key, policy) = pushed().await;
     let good = put(
         net.registry(HOST),
         &digest,
@@ -358,10 +355,7 @@ async fn copy_ends_in_time_although_others_are_sent_slowly() {
 
 #[tokio::test]
 async fn attestation_that_is_shown_is_not_larger_than_other_content() {
-    let net = Net::of(&[HOST]);
-    let digest = push(&net, REFERENCE, "one").await;
-    let key = Key::new();
-    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let (net, digest, _, policy) = pushed().await;
     // The limit of the client is 64 KiB.
     let predicate = "https://spdx.dev/Document";
     let bundle = " ".repeat(65 << 10);
@@ -425,10 +419,7 @@ async fn endless_pages_end_with_the_deadline() {
 
 #[tokio::test]
 async fn flood_does_not_prevent_a_copy_of_a_signed_plugin() {
-    let net = Net::of(&[HOST]);
-    let digest = push(&net, REFERENCE, "one").await;
-    let key = Key::new();
-    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let (net, digest, key, policy) = pushed().await;
     for number in 0..100 {
         attach(
             net.registry(HOST),
