@@ -101,8 +101,10 @@ test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which t
 	$(CARGO) test --locked --workspace --test gangs
 
 .PHONY: test-plugins
-test-plugins: build ## Declare, upgrade and roll back plugins on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.
+test-plugins: build ## Declare, upgrade and roll back plugins, and try hostile ones, on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.
 	@if command -v go >/dev/null; then \
+	  files=$$(mktemp -d) && trap 'rm -rf "$$files"' EXIT && export TRAINYARD_HOSTILE_FILES=$$files && \
+	  $(CARGO) test --locked $(FEATURES) -p trainyard-sandbox --test all && \
 	  $(CARGO) test --locked --workspace --test plugins; \
 	else \
 	  echo "skipped: test-plugins needs Go (https://go.dev/dl); make test has the tests with a registry of its own"; \

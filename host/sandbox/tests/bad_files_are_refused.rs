@@ -40,6 +40,7 @@ impl Folder {
     }
 
     fn file(&self, bytes: &[u8]) -> PathBuf {
+        common::keep(bytes);
         let path = self.0.path().join("plugin.wasm");
         fs::write(&path, bytes).unwrap();
         path

@@ -25,8 +25,8 @@ use trainyard_sandbox::{
 };
 
 use crate::common::{
-    self, compiler, good, leb, load, loader, loader_with, next_job_renders, settings, transform,
-    with_section,
+    self, compiler, good, keep, leb, load, loader, loader_with, next_job_renders, settings,
+    transform, with_section,
 };
 
 /// A component of many functions that are dear to compile.
@@ -220,6 +220,7 @@ fn with(section: u8, contents: &[u8]) -> Vec<u8> {
 }
 
 fn screened(bytes: Vec<u8>, limits: &LoadLimits) -> ScreenError {
+    keep(&bytes);
     screen(bytes, limits, &compiler()).map(drop).unwrap_err()
 }
 

@@ -13,10 +13,11 @@ use trainyard_model::{
 };
 use trainyard_sandbox::LoadProblem;
 
-use crate::common::{good, loader, next_job_renders, settings, transform, with_instances};
+use crate::common::{good, keep, loader, next_job_renders, settings, transform, with_instances};
 
 /// Loads a component that must be refused, and gives why.
 fn refused(bytes: Vec<u8>, limits: Limits) -> LoadProblem {
+    keep(&bytes);
     let loader = loader();
     let problem = match loader.load_untrusted(bytes, |_| settings(limits)) {
         Ok(_) => panic!("it was loaded"),

@@ -2,6 +2,7 @@
 //! minutes.
 
 mod common;
+mod hostile_plugins_change_nothing_that_runs;
 mod plugins_are_declared_in_the_cluster;
 
 use std::process::ExitCode;
@@ -10,6 +11,10 @@ use trainyard_cluster::Program;
 
 fn main() -> ExitCode {
     Program::default()
+        .tests(
+            "hostile_plugins_change_nothing_that_runs",
+            hostile_plugins_change_nothing_that_runs::tests(),
+        )
         .tests(
             "plugins_are_declared_in_the_cluster",
             plugins_are_declared_in_the_cluster::tests(),

@@ -14,18 +14,20 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Cluster, Fate, Install, PluginRegistry, RegistryOptions, Resource, Test, Trainyard, Write,
-    build_plugin, cosign, eventually, install, with_manifest,
+    Cluster, Fate, PluginRegistry, RegistryOptions, Test, Trainyard, Write, build_plugin, cosign,
+    eventually, with_manifest,
 };
-use trainyard_config::policy_plugin::Crd;
 use trainyard_schema::documents::Kind;
 
-use crate::common::{self, Namespace, is, roles};
+use crate::common::{
+    self, Namespace,
+    declared::{Declared, policy},
+    is,
+};
 
 /// How many TrainJobs of each group a namespace has.
 const GROUPS: [(&str, usize); 4] = [("runs", 3), ("suspended", 2), ("queued", 30), ("plain", 15)];
 const NAMESPACES: usize = 4;
-const OURS: &str = "/apis/trainyard.dev/v1alpha1";
 const STAMP: &str = "example.com/stamp";
 
 /// A user of the registry with a password, for the registry, and in base64.
@@ -203,8 +205,7 @@ type Seen = BTreeMap<String, (String, String)>;
 struct World<'c> {
     cluster: &'c Cluster,
     namespaces: Vec<Namespace<'c>>,
-    policies: Resource,
-    revisions: Resource,
+    declared: Declared<'c>,
     /// What each step changed.
     table: Vec<String>,
     began: Instant,
@@ -212,12 +213,6 @@ struct World<'c> {
 
 impl<'c> World<'c> {
     async fn new(cluster: &'c Cluster) -> Result<Self> {
-        let plane = cluster.plane();
-        for crd in Crd::ALL {
-            install(plane, &crd.definition()?, Install::ServerSide).await?;
-        }
-        let arguments: Vec<OsString> = vec!["--plugins-source=Cluster".into()];
-        common::roles::grant(plane, &roles::printed(&arguments)?).await?;
         let mut namespaces = Vec::new();
         for _ in 0..NAMESPACES {
             let namespace = Namespace::new(cluster).await?;
@@ -227,8 +222,7 @@ impl<'c> World<'c> {
         Ok(Self {
             cluster,
             namespaces,
-            policies: Resource::cluster_wide(OURS, "policyplugins"),
-            revisions: Resource::cluster_wide(OURS, "pluginrevisions"),
+            declared: Declared::new(cluster).await?,
             table: Vec::new(),
             began: Instant::now(),
         })
@@ -321,54 +315,8 @@ impl<'c> World<'c> {
         Ok(found)
     }
 
-    async fn declare(&self, name: &str, reference: &str) -> Result<()> {
-        let api = self.cluster.api(&self.policies, "");
-        let write = Write {
-            force: true,
-            ..Write::by("operator")
-        };
-        api.apply(&policy(name, reference), &write)
-            .await?
-            .accepted()?;
-        Ok(())
-    }
-
-    /// Waits until a condition of a PolicyPlugin has a status and a reason. Returns its message.
-    async fn condition(
-        &self,
-        name: &str,
-        kind: &str,
-        status: &str,
-        reason: &str,
-    ) -> Result<String> {
-        let api = self.cluster.api(&self.policies, "");
-        let found = |object: &Value| {
-            let all = object["status"]["conditions"].as_array()?;
-            let one = all.iter().find(|it| it["type"] == kind)?;
-            let fits = one["status"] == status && (reason.is_empty() || one["reason"] == reason);
-            fits.then(|| one["message"].as_str().unwrap_or_default().to_owned())
-        };
-        let what = format!("{kind} is {status} ({reason})");
-        let object = api
-            .until(name, &what, |object| found(object).is_some())
-            .await?;
-        found(&object).context("the condition is gone")
-    }
-
-    /// Waits until the revision of a number has a stage. Returns its name.
-    async fn stage(&self, number: u64, stage: &str) -> Result<String> {
-        let api = self.cluster.api(&self.revisions, "");
-        eventually(&format!("revision {number} is at {stage}"), async || {
-            let all = api.items().await?;
-            let found = all.iter().find(|it| it["spec"]["number"] == number);
-            let found = found.filter(|it| it["status"]["stage"] == stage);
-            Ok(found.and_then(|it| Some(it["metadata"]["name"].as_str()?.to_owned())))
-        })
-        .await
-    }
-
     async fn count_revisions(&self) -> Result<usize> {
-        Ok(self.cluster.api(&self.revisions, "").items().await?.len())
+        Ok(self.declared.revisions().items().await?.len())
     }
 
     /// Waits until all queued TrainJobs that need the plugin have the stamp of a version.
@@ -387,14 +335,6 @@ impl<'c> World<'c> {
         }
         Ok(())
     }
-}
-
-/// Returns a PolicyPlugin.
-fn policy(name: &str, reference: &str) -> Value {
-    json!({
-        "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": name},
-        "spec": {"source": {"oci": {"reference": reference}}},
-    })
 }
 
 fn names(group: &str) -> Vec<String> {
@@ -462,8 +402,8 @@ async fn installation(
         "{row:?}"
     );
     let before = world.seen().await?;
-    world.declare("stamp", &pushed.old).await?;
-    world.stage(1, "Running").await?;
+    world.declared.declare("stamp", &pushed.old).await?;
+    world.declared.stage(1, "Running").await?;
     world.until_stamped("1.0.0").await?;
     world.suspend().await?;
     controller.until_idle().await?;
@@ -477,6 +417,7 @@ async fn installation(
         "{row:?}"
     );
     world
+        .declared
         .condition("stamp", "Verified", "True", "Signed")
         .await?;
     Ok(())
@@ -490,13 +431,13 @@ async fn upgrade(
     pushed: &Pushed,
 ) -> Result<()> {
     let before = world.seen().await?;
-    world.declare("stamp", &pushed.new).await?;
-    world.stage(2, "Share").await?;
+    world.declared.declare("stamp", &pushed.new).await?;
+    world.declared.stage(2, "Share").await?;
     controller.until_idle().await?;
     world
         .row("upgrade to 2.0.0, in a share of 50 %", &before, controller)
         .await?;
-    world.stage(2, "Running").await?;
+    world.declared.stage(2, "Running").await?;
     world.until_stamped("2.0.0").await?;
     controller.until_idle().await?;
     let row = world
@@ -533,7 +474,7 @@ async fn upgrade(
         String::from_utf8_lossy(&output.stderr)
     );
     let plan: Value = serde_json::from_slice(&output.stdout)?;
-    let api = world.cluster.api(&world.policies, "");
+    let api = world.declared.policies();
     let object = api.get("stamp").await?.accepted()?;
     ensure!(
         object["status"]["plan"] == plan[0]["digest"],
@@ -546,9 +487,10 @@ async fn upgrade(
 /// What is refused changes nothing, and says why.
 async fn refusals(world: &mut World<'_>, controller: &Trainyard, pushed: &Pushed) -> Result<()> {
     let before = world.seen().await?;
-    let plugins = world.cluster.api(&world.policies, "");
-    world.declare("clash", &pushed.clash).await?;
+    let plugins = world.declared.policies();
+    world.declared.declare("clash", &pushed.clash).await?;
     let message = world
+        .declared
         .condition("clash", "Conflicting", "True", "Conflict")
         .await?;
     ensure!(
@@ -556,15 +498,20 @@ async fn refusals(world: &mut World<'_>, controller: &Trainyard, pushed: &Pushed
         "{message}"
     );
     world
+        .declared
         .condition("stamp", "Conflicting", "True", "Conflict")
         .await?;
     controller.until_idle().await?;
     plugins.delete("clash").await?.accepted()?;
-    world.condition("stamp", "Conflicting", "False", "").await?;
+    world
+        .declared
+        .condition("stamp", "Conflicting", "False", "")
+        .await?;
     let row = world.row("a conflict", &before, controller).await?;
     ensure_unchanged(&row)?;
-    world.declare("stamp", &pushed.forged).await?;
+    world.declared.declare("stamp", &pushed.forged).await?;
     let message = world
+        .declared
         .condition("stamp", "Verified", "False", "NoSignatureCounts")
         .await?;
     ensure!(
@@ -577,17 +524,19 @@ async fn refusals(world: &mut World<'_>, controller: &Trainyard, pushed: &Pushed
     ensure_unchanged(&row)?;
     // Not even the name of the registry is resolved.
     let elsewhere = pushed.new.replacen("127.0.0.1", "registry.invalid", 1);
-    world.declare("stamp", &elsewhere).await?;
+    world.declared.declare("stamp", &elsewhere).await?;
     let message = world
+        .declared
         .condition("stamp", "Pulled", "False", "RepositoryNotAllowed")
         .await?;
     ensure!(
         message.contains("nothing was requested from it"),
         "{message}"
     );
-    world.declare("stamp", &pushed.new).await?;
-    world.declare("torch", &pushed.torch[0]).await?;
+    world.declared.declare("stamp", &pushed.new).await?;
+    world.declared.declare("torch", &pushed.torch[0]).await?;
     let message = world
+        .declared
         .condition("torch", "Loaded", "False", "BuiltInIsNewer")
         .await?;
     ensure!(
@@ -609,9 +558,10 @@ async fn refusals(world: &mut World<'_>, controller: &Trainyard, pushed: &Pushed
 /// A signed newer plugin replaces a built-in one, and without its PolicyPlugin, the built-in one is back.
 async fn replacement(world: &mut World<'_>, controller: &Trainyard, pushed: &Pushed) -> Result<()> {
     let before = world.seen().await?;
-    world.declare("torch", &pushed.torch[1]).await?;
-    world.stage(3, "Running").await?;
+    world.declared.declare("torch", &pushed.torch[1]).await?;
+    world.declared.stage(3, "Running").await?;
     world
+        .declared
         .condition("torch", "Active", "True", "Running")
         .await?;
     controller.until_idle().await?;
@@ -627,9 +577,9 @@ async fn replacement(world: &mut World<'_>, controller: &Trainyard, pushed: &Pus
         row["queued"] == [0, 120, 0] && row["plain"] == [0, 60, 0]
     };
     ensure!(recreated(&row), "{row:?}");
-    let plugins = world.cluster.api(&world.policies, "");
+    let plugins = world.declared.policies();
     plugins.delete("torch").await?.accepted()?;
-    world.stage(4, "Running").await?;
+    world.declared.stage(4, "Running").await?;
     controller.until_idle().await?;
     let row = world
         .row("torch is the built-in one again", &before, controller)
@@ -650,26 +600,26 @@ async fn replacement(world: &mut World<'_>, controller: &Trainyard, pushed: &Pus
 /// A person rolls a change back while it is in a share.
 async fn way_back(world: &mut World<'_>, controller: &Trainyard, pushed: &Pushed) -> Result<()> {
     let before = world.seen().await?;
-    world.declare("stamp", &pushed.old).await?;
-    let name = world.stage(5, "Share").await?;
+    world.declared.declare("stamp", &pushed.old).await?;
+    let name = world.declared.stage(5, "Share").await?;
     controller.until_idle().await?;
     world
         .row("back to 1.0.0, in a share of 50 %", &before, controller)
         .await?;
     let patch = json!({"metadata": {"annotations": {"trainyard.dev/roll-back": ""}}});
-    let revisions = world.cluster.api(&world.revisions, "");
+    let revisions = world.declared.revisions();
     let merged = revisions
         .merge(&name, &patch, &Write::by("operator"))
         .await?;
     merged.accepted()?;
-    world.stage(5, "RolledBack").await?;
+    world.declared.stage(5, "RolledBack").await?;
     world.until_stamped("2.0.0").await?;
     controller.until_idle().await?;
     let row = world
         .row("rolled back by a person", &before, controller)
         .await?;
     ensure_unchanged(&row)?;
-    world.declare("stamp", &pushed.new).await
+    world.declared.declare("stamp", &pushed.new).await
 }
 
 /// Controllers that start while the registry is down: with what was kept, without it, and with it but without the key that signed it.
@@ -722,7 +672,7 @@ async fn outage(world: &mut World<'_>, account: &Path, site: &Site) -> Result<()
         .row("start without the key that signed it", &before, &controller)
         .await?;
     ensure_unchanged(&row)?;
-    let revisions = world.cluster.api(&world.revisions, "").items().await?;
+    let revisions = world.declared.revisions().items().await?;
     let problems = revisions
         .iter()
         .flat_map(|it| it["status"]["replicas"].as_array().into_iter().flatten());

@@ -10,6 +10,7 @@
 
 use std::{path::Path, sync::Arc};
 
+use sha2::{Digest as _, Sha256};
 use trainyard_model::{
     claims::Grants,
     contract::VERSION,
@@ -249,8 +250,17 @@ pub fn settings(limits: Limits) -> Settings {
     }
 }
 
+/// Keeps a file in the folder that `TRAINYARD_HOSTILE_FILES` names, if it does: `make test-plugins` passes each of them through a registry.
+pub fn keep(bytes: &[u8]) {
+    if let Some(folder) = std::env::var_os("TRAINYARD_HOSTILE_FILES") {
+        let name = hex::encode(Sha256::digest(bytes));
+        std::fs::write(Path::new(&folder).join(name), bytes).unwrap();
+    }
+}
+
 /// Loads a component with default settings.
 pub fn load(loader: &Loader, bytes: Vec<u8>) -> Result<SandboxedPlugin, LoadProblem> {
+    keep(&bytes);
     loader.load_untrusted(bytes, |_| settings(Limits::default()))
 }
 
@@ -301,6 +311,7 @@ pub fn env_of(record: &Record, name: &str) -> Option<String> {
 /// Loads and calls a hostile plugin, gives how the call ended, and checks that the error names the plugin and that the
 /// next TrainJob renders in the same process.
 pub fn contained(loader: &Loader, bytes: Vec<u8>, limits: Limits) -> CallFailure {
+    keep(&bytes);
     let plugin = loader
         .load_untrusted(bytes, |_| settings(limits))
         .unwrap_or_else(|problem| panic!("{problem}"));

@@ -11,6 +11,7 @@ mod case;
 pub mod charts;
 mod controlled;
 mod creations;
+pub mod declared;
 mod disturbed;
 pub mod editions;
 pub mod flavors;
