@@ -59,6 +59,7 @@ mod plugins_travel_through_registries;
 mod policy_file_errors_name_their_field;
 mod policy_file_is_enforced;
 mod policy_plugins_are_read_in_every_form;
+mod policy_plugins_are_verified_like_by_the_controller;
 mod printed_configurations_are_read_back;
 mod program_is_a_plugin_of_kubectl;
 mod render_shows_what_plugins_log;

@@ -32,7 +32,7 @@ use trainyard_controller::{
 };
 
 use crate::{
-    args::{DEFAULT_CACHE_SIZE, LoadArgs},
+    args::{DEFAULT_CACHE_SIZE, PluginArgs},
     cluster::ClusterArgs,
     cluster_plugins::{self, Places, Shared},
     load::{self, CodeLoading, LenientLoad, Loading},
@@ -55,7 +55,7 @@ pub(crate) struct ControllerArgs {
     cluster: ClusterArgs,
     // A plugin that is refused is skipped.
     #[command(flatten)]
-    load: LoadArgs,
+    load: PluginArgs,
     /// Enable leader election with the Lease trainer.kubeflow.org [default: false].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
@@ -233,6 +233,7 @@ fn plugins(
     declared.sections.push(own.clone());
     let policy = Policy::new(declared.plugins, declared.sections)?;
     let policy = policy.for_process(settings.feature_gates.clone(), status_url.clone());
+    let mut policy = policy.with_signers(Some(settings.plugins.signers.clone()));
     let files = match is_cluster {
         // PolicyPlugins name those that are loaded.
         true => Vec::new(),

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
     let roles = rbac::roles(
         claims,
         &args.namespace,
-        &args.load.feature_gates,
+        &args.load.plugins.feature_gates,
         args.plugins_source,
     );
     let notes = roles.notes.clone();

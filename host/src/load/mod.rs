@@ -63,10 +63,9 @@ impl LoadedPlugins {
 
     /// Loads the plugins like [`Self::load`], with PolicyPlugins of the input.
     pub(crate) fn load_with(args: &LoadArgs, objects: &[Object]) -> Result<Self, ErrorList> {
-        let policy = DeclaredPolicy::read(&args.policy, objects)?.into_policy()?;
-        let policy = policy.for_process(args.feature_gates.clone(), None);
-        let loader = loader(&args.cache, cores())?;
-        let files = plugin_files(args, &policy)?;
+        let mut policy = policy(args, &args.plugins.policy, objects)?;
+        let loader = loader(&args.plugins.cache, cores())?;
+        let files = plugin_files(args, &mut policy)?;
         let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
         let failure = ErrorList::from_iter(plugins.policy_errors(&policy, None));
         Self::of(plugins, loader, &policy, failure)
@@ -120,10 +119,9 @@ impl LoadedPlugins {
         next_policy: &[PathBuf],
         objects: &[Object],
     ) -> Result<(Self, NextPlugins), ErrorList> {
-        let policy = DeclaredPolicy::read(&args.policy, objects)?.into_policy()?;
-        let policy = policy.for_process(args.feature_gates.clone(), None);
-        let loader = loader(&args.cache, cores())?;
-        let files = plugin_files(args, &policy)?;
+        let mut policy = policy(args, &args.plugins.policy, objects)?;
+        let loader = loader(&args.plugins.cache, cores())?;
+        let files = plugin_files(args, &mut policy)?;
         let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
         let is_new = !next_policy.is_empty();
         let of_now = is_new.then(|| plugins.policy_errors(&policy, None));
@@ -131,10 +129,10 @@ impl LoadedPlugins {
         let now = Self::of(plugins, loader, &policy, ErrorList::default());
         let next = match is_new {
             false => Ok((policy, files)),
-            true => DeclaredPolicy::read(next_policy, &[])
-                .and_then(DeclaredPolicy::into_policy)
-                .map(|next| next.for_process(args.feature_gates.clone(), None))
-                .and_then(|next| plugin_files(args, &next).map(|files| (next, files))),
+            true => self::policy(args, next_policy, &[]).and_then(|mut next| {
+                next.verify_like(&policy);
+                plugin_files(args, &mut next).map(|files| (next, files))
+            }),
         };
         let now = now.map_err(|refused| failure.absorb(refused));
         let next = next.map_err(|refused| failure.absorb(refused));
@@ -223,15 +221,22 @@ impl LoadedPlugins {
 /// Reads the operator's settings for a plugin that is given, whose source is not read, and creates the loader.
 fn prepare(policy: Option<&Path>, cache: &CacheArgs) -> Result<(Policy, Loader), ErrorList> {
     let paths: Vec<_> = policy.into_iter().map(Path::to_owned).collect();
-    let policy = DeclaredPolicy::read(&paths, &[])?.into_policy()?;
+    let policy = DeclaredPolicy::read(&paths, &[])?.into_policy(None)?;
     Ok((policy, loader(cache, cores())?))
 }
 
+/// Reads the operator's settings for the plugins of a command: files and directories, and PolicyPlugins of the input.
+fn policy(args: &LoadArgs, paths: &[PathBuf], objects: &[Object]) -> Result<Policy, ErrorList> {
+    let declared = DeclaredPolicy::read(paths, objects)?;
+    let policy = declared.into_policy(args.signed.signers()?)?;
+    Ok(policy.for_process(args.plugins.feature_gates.clone(), None))
+}
+
 /// Returns the plugin files of the command line, and those that PolicyPlugins name.
-fn plugin_files(args: &LoadArgs, policy: &Policy) -> Result<Vec<PluginFile>, ErrorList> {
+fn plugin_files(args: &LoadArgs, policy: &mut Policy) -> Result<Vec<PluginFile>, ErrorList> {
     policy.files(
-        files(&args.plugin, args.plugin_dir.as_deref())?,
-        &args.source,
+        files(&args.plugins.plugin, args.plugins.plugin_dir.as_deref())?,
+        &args.plugins.source,
     )
 }
 
@@ -258,8 +263,9 @@ pub(crate) fn compile(
     output: &Path,
     mut written: impl FnMut(&PluginInfo) -> Result<(), ErrorList>,
 ) -> Result<(), ErrorList> {
-    let policy = DeclaredPolicy::read(&args.policy, &[])?.into_policy()?;
-    let loader = loader(&args.cache, cores())?;
+    let mut policy = policy(args, &args.plugins.policy, &[])?;
+    let files = plugin_files(args, &mut policy)?;
+    let loader = loader(&args.plugins.cache, cores())?;
     let settings = |manifest: &Manifest| Settings {
         is_disabled: false,
         ..policy.settings(&manifest.name, Settings::built_in())
@@ -275,7 +281,7 @@ pub(crate) fn compile(
         })?;
         written(plugin.info())
     };
-    for file in plugin_files(args, &policy)? {
+    for file in files {
         write(load_content(&loader, &file.content, settings))?;
     }
     let mut built_ins = BUILT_INS.iter();

@@ -227,8 +227,10 @@ pub(super) fn load(
 impl LoadResult {
     /// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
     pub(super) fn add_all(&mut self, loading: &Loading<'_>, files: &[PluginFile], policy: &Policy) {
+        let replaced = files.iter().filter_map(|file| file.replaced.as_ref());
+        let replaced: BTreeSet<_> = replaced.map(|manifest| &*manifest.name).collect();
         for plugin in BUILT_INS {
-            if loading.leaves_out(plugin.name()) {
+            if loading.leaves_out(plugin.name()) || replaced.contains(plugin.name()) {
                 continue;
             }
             if let Ok(Some(gate)) = built_ins::feature_gate(plugin.name())

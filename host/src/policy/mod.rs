@@ -23,6 +23,7 @@ use trainyard_model::{
     plugin_info::Settings,
     record::Accelerators,
 };
+use trainyard_oci::Signers;
 use trainyard_render::ClusterFacts;
 
 use crate::report::ErrorList;
@@ -33,6 +34,8 @@ pub(crate) struct Policy {
     plugins: Vec<PolicyPlugin>,
     rendering: RenderingSection,
     process: ProcessSettings,
+    /// Who must have signed the plugins of registries; `None` if that is not checked.
+    signers: Option<Signers>,
 }
 
 /// What flags and the controller's configuration say about plugins.
@@ -62,6 +65,7 @@ impl Policy {
             plugins,
             rendering,
             process: ProcessSettings::default(),
+            signers: None,
         };
         policy
             .duplicates()
@@ -73,6 +77,12 @@ impl Policy {
     /// Returns it for a process with these feature gates, whose status server has that URL.
     pub(crate) fn for_process(mut self, gates: FeatureGates, status_url: Option<String>) -> Self {
         self.process = ProcessSettings { gates, status_url };
+        self
+    }
+
+    /// Returns it with whose signatures of plugins in registries count; `None` to accept all.
+    pub(crate) fn with_signers(mut self, signers: Option<Signers>) -> Self {
+        self.signers = signers;
         self
     }
 

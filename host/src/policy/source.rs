@@ -3,11 +3,12 @@
 use std::{
     env,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Once},
 };
 
 use trainyard_api::Located;
 use trainyard_config::policy_plugin::{OciSource, PolicyPlugin, Source};
+use trainyard_controller::plugins::{PluginSource as _, SourceError};
 use trainyard_model::{
     claims::Grants,
     manifest::{Manifest, NodeSet},
@@ -15,7 +16,7 @@ use trainyard_model::{
     plugin_info::Settings,
     text::clean,
 };
-use trainyard_oci::{Client, Digest, LayoutReference, Location, Pulled, Reference};
+use trainyard_oci::{Client, Digest, LayoutReference, Location, Pulled, Reference, Signers};
 use trainyard_sandbox::{LoadLimits, screen};
 
 use super::Policy;
@@ -23,7 +24,9 @@ use crate::{
     args::SourceArgs,
     built_ins,
     output::{self, Transfer},
-    report::ErrorList,
+    registries,
+    report::{self, ErrorList},
+    sources::{Content, LoadedAs, Registries, file_of_built_in, loaded_as},
 };
 
 /// A plugin that is not built in.
@@ -64,9 +67,17 @@ pub(crate) enum PluginContent {
 }
 
 impl Policy {
-    /// Returns these files, and those that PolicyPlugins name. Files of the command line are not named twice.
+    /// Verifies the plugins of registries like another policy, unless it has signers of its own.
+    pub(crate) fn verify_like(&mut self, other: &Self) {
+        if self.signers.is_none() {
+            self.signers.clone_from(&other.signers);
+        }
+    }
+
+    /// Returns these files, and those that PolicyPlugins name. Files of the command line are not named twice. A built-in plugin that is as new
+    /// as the one that a PolicyPlugin names gets its settings.
     pub(crate) fn files(
-        &self,
+        &mut self,
         given: Vec<PathBuf>,
         args: &SourceArgs,
     ) -> Result<Vec<PluginFile>, ErrorList> {
@@ -78,83 +89,156 @@ impl Policy {
         let mut finder = Finder {
             files: given.collect(),
             args,
+            signers: self.signers.as_ref(),
         };
         let mut failure = ErrorList::default();
-        for plugin in &self.plugins {
-            let Some(source) = &plugin.spec.source else {
+        let is_of_registry =
+            |plugin: &PolicyPlugin| matches!(plugin.spec.source, Some(Source::Oci(_)));
+        if self.signers.is_none() && self.plugins.iter().any(is_of_registry) {
+            WARNED.call_once(|| report::warn(NOT_VERIFIED));
+        }
+        for plugin in &mut self.plugins {
+            let Some(source) = plugin.spec.source.clone() else {
                 continue;
             };
-            if let Err(errors) = finder.add(plugin, source) {
-                failure.absorb(errors);
+            match finder.add(plugin, &source) {
+                Ok(Found::Plugin) => {}
+                Ok(Found::BuiltIn(why)) => {
+                    report::warn(Located {
+                        location: plugin.at("source"),
+                        message: why,
+                    });
+                    // It is that of the plugin which is not used.
+                    plugin.spec.digest = None;
+                }
+                Err(errors) => failure.absorb(errors),
             }
         }
         failure.or_ok(finder.files)
     }
 }
 
+/// The warning if plugins of registries are used without signers. It is printed once.
+const NOT_VERIFIED: &str = "the signatures of plugins from registries are not verified; pass the configuration of the controller with --signers, or a public key with --key";
+static WARNED: Once = Once::new();
+
+/// What a source is.
+enum Found {
+    /// A plugin that is loaded.
+    Plugin,
+    /// One that is not loaded, because the built-in plugin of its name is used, for this reason.
+    BuiltIn(String),
+}
+
 /// Finds the files of PolicyPlugins.
 struct Finder<'a> {
     files: Vec<PluginFile>,
     args: &'a SourceArgs,
+    /// Who must have signed the plugins of registries.
+    signers: Option<&'a Signers>,
 }
 
 impl Finder<'_> {
-    fn add(&mut self, plugin: &PolicyPlugin, source: &Source) -> Result<(), ErrorList> {
-        if let Some(Manifest { version, .. }) = built_ins::manifest(&plugin.name) {
-            return Err(refused(
-                plugin,
-                "source",
-                format!(
-                    "`{}` is a built-in plugin, and only a plugin that is newer than {version} and signed by a signer whose `plugins` writes out `{}` may replace it, which this release cannot check; remove `source`, or name the plugin differently",
-                    plugin.name, plugin.name
-                ),
-            ));
-        }
-        let found = match source {
-            Source::File(file) => Some(self.file(plugin, &file.name)?),
-            Source::Oci(_) => self.with_digest(plugin.spec.digest.as_deref()),
-        };
-        let content = match (found, source) {
-            (Some(path), _) => PluginContent::File(path),
-            (None, Source::Oci(oci)) => self.pull(plugin, oci)?,
-            (None, Source::File(_)) => return Ok(()),
+    fn add(&mut self, plugin: &PolicyPlugin, source: &Source) -> Result<Found, ErrorList> {
+        let mut replaced = None;
+        let content = match (source, self.signers) {
+            (Source::File(file), _) => {
+                let checked = file_of_built_in(&plugin.name);
+                checked.map_err(|problem| refused(plugin, "source", problem.message))?;
+                PluginContent::File(self.file(plugin, &file.name)?)
+            }
+            (Source::Oci(oci), None) => {
+                check_unverified(plugin)?;
+                match self.with_digest(plugin.spec.digest.as_deref()) {
+                    Some(path) => PluginContent::File(path),
+                    None => self.pull(plugin, oci)?,
+                }
+            }
+            (Source::Oci(oci), Some(signers)) => {
+                let (verified, version, is_signed) = self.verified(plugin, source, oci, signers)?;
+                match loaded_as(&plugin.name, Some(&version), is_signed) {
+                    Ok(LoadedAs::Added) => {}
+                    Ok(LoadedAs::Replaces(shipped)) => replaced = Some(*shipped),
+                    Ok(LoadedAs::BuiltIn(why)) => return Ok(Found::BuiltIn(why)),
+                    Err(problem) => return Err(refused(plugin, "source", problem.message)),
+                }
+                verified
+            }
         };
         let wanted = Some((plugin.name.clone(), plugin.at("source")));
         match self.given(&content) {
             None => self.files.push(PluginFile {
                 content,
                 wanted,
-                replaced: None,
+                replaced,
             }),
-            Some(PluginFile {
-                wanted: own @ None, ..
-            }) => *own = wanted,
-            Some(PluginFile {
-                wanted: Some((name, place)),
-                ..
-            }) => {
-                return Err(refused(
-                    plugin,
-                    "source",
-                    format!(
+            Some(file) => match &file.wanted {
+                None => {
+                    *file = PluginFile {
+                        content,
+                        wanted,
+                        replaced,
+                    }
+                }
+                Some((name, place)) => {
+                    let message = format!(
                         "the file is also that of `{name}` in {place}; give each plugin a file of its own"
-                    ),
-                ));
-            }
+                    );
+                    return Err(refused(plugin, "source", message));
+                }
+            },
         }
-        Ok(())
+        Ok(Found::Plugin)
+    }
+
+    /// Returns the plugin of a registry, or of the store, after its signature was verified as the controller does, with its version and whether
+    /// it is signed. Files of the command line have no signature, so that none is used in its place.
+    fn verified(
+        &self,
+        plugin: &PolicyPlugin,
+        source: &Source,
+        oci: &OciSource,
+        signers: &Signers,
+    ) -> Result<(PluginContent, String, bool), ErrorList> {
+        let content = Arc::new(Content {
+            store: self.store(plugin)?,
+            plugin_dir: None,
+        });
+        let (signers, registry) = (signers.clone(), self.args.registry.clone());
+        let registries = Registries::new(content.clone(), signers, registry);
+        let transfer = Transfer::new("pulling");
+        let pinned = registries::block_on(registries.pin(&plugin.name, source))?;
+        drop(transfer);
+        let failed = |message: String| refused(plugin, "source", message);
+        let pinned = pinned.map_err(|error| {
+            failed(match error {
+                SourceError::Retry { message, .. } => message,
+                SourceError::Refused(problem) => named(&oci.reference, problem.message),
+            })
+        })?;
+        let file = content.stored(&pinned.digest);
+        let file = file.map_err(|problem| failed(named(&oci.reference, problem.message)))?;
+        let content = PluginContent::Pulled {
+            reference: oci.reference.clone(),
+            component: checked(plugin, file)?.into(),
+        };
+        Ok((content, pinned.version, pinned.signer.is_some()))
     }
 
     /// Returns the entry of a file that is loaded anyway.
     fn given(&mut self, content: &PluginContent) -> Option<&mut PluginFile> {
-        let PluginContent::File(path) = content else {
-            return None;
+        let same: &dyn Fn(&Path) -> bool = match content {
+            PluginContent::File(path) => &|other| canonical(other) == canonical(path),
+            PluginContent::Pulled { component, .. } => &|other| {
+                let read = screen::read(other, &LoadLimits::default());
+                read.is_ok_and(|bytes| *bytes == **component)
+            },
         };
-        let same = |file: &&mut PluginFile| match &file.content {
-            PluginContent::File(other) => canonical(other) == canonical(path),
+        let is_it = |file: &&mut PluginFile| match &file.content {
+            PluginContent::File(other) => same(other),
             PluginContent::Pulled { .. } => false,
         };
-        self.files.iter_mut().find(same)
+        self.files.iter_mut().find(is_it)
     }
 
     /// Returns the paths of the files of the command line.
@@ -206,9 +290,7 @@ impl Finder<'_> {
             .reference
             .parse()
             .map_err(|problem| error(&problem))?;
-        let store = store(self.args.plugin_store.as_deref()).ok_or_else(|| {
-            error(&"there is no directory for plugins of registries, because HOME is not set; set --plugin-store")
-        })?;
+        let store = self.store(plugin)?;
         let transfer = Transfer::new("pulling");
         let pulled = self.args.registry.run(async |client| {
             let pulled = stored_or_pulled(&client, &store, reference, &transfer).await;
@@ -217,8 +299,40 @@ impl Finder<'_> {
         drop(transfer);
         Ok(PluginContent::Pulled {
             reference: source.reference.clone(),
-            component: file_of(plugin, pulled)?.into(),
+            component: checked(plugin, pulled.file)?.into(),
         })
+    }
+
+    /// Returns the directory that keeps plugins of registries.
+    fn store(&self, plugin: &PolicyPlugin) -> Result<PathBuf, ErrorList> {
+        store(self.args.plugin_store.as_deref()).ok_or_else(|| {
+            let message = "there is no directory for plugins of registries, because HOME is not set; set --plugin-store";
+            refused(plugin, "source", message.to_owned())
+        })
+    }
+}
+
+/// Fails for a plugin with the name of a built-in one, because only signatures say whether it may replace that one.
+fn check_unverified(plugin: &PolicyPlugin) -> Result<(), ErrorList> {
+    let Some(Manifest { version, .. }) = built_ins::manifest(&plugin.name) else {
+        return Ok(());
+    };
+    Err(refused(
+        plugin,
+        "source",
+        format!(
+            "`{name}` is a built-in plugin, and only a plugin that is newer than {version} and signed by a signer whose `plugins` writes out `{name}` may replace it; pass the configuration of the controller with --signers to verify that, remove `source`, or name the plugin differently",
+            name = plugin.name
+        ),
+    ))
+}
+
+/// Returns a message that names the reference.
+fn named(reference: &str, message: String) -> String {
+    let name = clean(reference);
+    match message.contains(&name) {
+        true => message,
+        false => format!("{name}: {message}"),
     }
 }
 
@@ -258,19 +372,18 @@ async fn stored_or_pulled(
         .await
 }
 
-/// Returns the file of a plugin that was pulled, if it has the digest of its PolicyPlugin. Its signatures are not checked, as `plugin verify`
-/// does.
-fn file_of(plugin: &PolicyPlugin, pulled: Pulled) -> Result<Vec<u8>, ErrorList> {
+/// Returns the file of a plugin that was pulled, if it has the digest of its PolicyPlugin.
+fn checked(plugin: &PolicyPlugin, file: Vec<u8>) -> Result<Vec<u8>, ErrorList> {
+    let digest = sha256_digest(&file);
     match &plugin.spec.digest {
-        Some(wanted) if *wanted != sha256_digest(&pulled.file) => Err(refused(
+        Some(wanted) if *wanted != digest => Err(refused(
             plugin,
             "digest",
             format!(
-                "the plugin file in the registry has the digest {}; correct one of `digest` and `source`",
-                sha256_digest(&pulled.file)
+                "the plugin file in the registry has the digest {digest}; correct one of `digest` and `source`"
             ),
         )),
-        _ => Ok(pulled.file),
+        _ => Ok(file),
     }
 }
 

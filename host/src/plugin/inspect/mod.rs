@@ -18,9 +18,8 @@ use trainyard_model::{
 
 use self::source::{ArtifactReport, Source};
 use crate::{
-    args::{CacheArgs, RegistryArgs, ReportFormat},
+    args::{CacheArgs, RegistryArgs, ReportFormat, SignerArgs},
     load, output,
-    plugin::registry::SignerArgs,
     report::ErrorList,
 };
 
