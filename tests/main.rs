@@ -3,6 +3,7 @@
 mod a_policy_is_one_folder;
 mod architecture_page_matches_the_tree;
 mod bundles_replay_byte_for_byte;
+mod bundles_replay_with_other_plugins;
 mod cases_render_as_expected;
 mod changes_of_plugins_are_compared;
 mod chart_alerts_fire;

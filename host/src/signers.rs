@@ -11,6 +11,11 @@ use crate::{args::SignerArgs, output, report::ErrorList};
 const KEY_BYTES: u64 = 64 << 10;
 
 impl SignerArgs {
+    /// Whether it is asked for that signatures are verified.
+    pub(crate) const fn is_given(&self) -> bool {
+        self.signers.is_some() || !self.key.is_empty()
+    }
+
     /// Returns whose signatures count; `None` if that is not asked for.
     pub(crate) fn signers(&self) -> Result<Option<Signers>, ErrorList> {
         if let Some(file) = &self.signers {

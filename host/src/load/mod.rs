@@ -31,7 +31,7 @@ use trainyard_model::{
     plugin::Plugin,
     plugin_info::{Exemptions, PluginError, PluginId, PluginInfo, Settings},
 };
-use trainyard_render::{Declared, Renderer, SkippedPlugin};
+use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 use trainyard_sandbox::{
     BuiltIn, CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked,
     SandboxedPlugin, screen,
@@ -63,7 +63,17 @@ impl LoadedPlugins {
 
     /// Loads the plugins like [`Self::load`], with PolicyPlugins of the input.
     pub(crate) fn load_with(args: &LoadArgs, objects: &[Object]) -> Result<Self, ErrorList> {
-        let mut policy = policy(args, &args.plugins.policy, objects)?;
+        Self::load_based_on(args, objects, None)
+    }
+
+    /// Loads the plugins like [`Self::load_with`], with the settings for all TrainJobs of a bundle, if no file has others.
+    pub(crate) fn load_based_on(
+        args: &LoadArgs,
+        objects: &[Object],
+        recorded: Option<ClusterFacts>,
+    ) -> Result<Self, ErrorList> {
+        let policy = policy(args, &args.plugins.policy, objects)?;
+        let mut policy = policy.based_on(recorded);
         let loader = loader(&args.plugins.cache, cores())?;
         let files = plugin_files(args, &mut policy)?;
         let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);

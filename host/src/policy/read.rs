@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use trainyard_api::{
-    FieldPath, Located, Location, Object, ObjectId, inputs::yaml_files_in, is_kustomization, nulls,
+    FieldPath, Inputs, Located, Location, Object, ObjectId, inputs::yaml_files_in,
+    is_kustomization, nulls,
 };
 use trainyard_config::{
     ConfigError, ConfigFile, PolicyFile, RenderingSection, TypeMeta,
@@ -38,6 +39,20 @@ pub(crate) struct Declared {
     pub(crate) warnings: Vec<Located>,
     /// The texts of the files.
     texts: Vec<String>,
+}
+
+/// Returns the PolicyPlugins of files of `-f`, which have to have one.
+pub(crate) fn policy_plugins(files: &[PathBuf]) -> Result<Vec<Object>, ErrorList> {
+    let inputs = Inputs::read(files, std::io::stdin());
+    ErrorList::from_iter(inputs.errors).or_ok(())?;
+    let mut objects = inputs.objects;
+    objects.retain(is_policy_plugin);
+    match objects.is_empty() {
+        true => Err(ErrorList::from_iter([
+            "there is no PolicyPlugin in the input; pass one with -f",
+        ])),
+        false => Ok(objects),
+    }
 }
 
 /// Whether an object of the input is a PolicyPlugin.
