@@ -292,7 +292,7 @@ fn log_loaded(load: &LenientLoad, settings: &Settings, policy_digest: Option<&st
         "plugins are loaded"
     );
     for plugin in &load.disabled {
-        tracing::info!(plugin, "disabled in the policy file");
+        tracing::info!(plugin, "disabled in its PolicyPlugin");
     }
 }
 

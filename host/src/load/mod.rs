@@ -49,7 +49,7 @@ use crate::{
 pub(crate) struct LoadedPlugins {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
-    /// The names of the plugins that the policy file disables.
+    /// The names of the plugins that PolicyPlugins disable.
     pub(crate) disabled: Vec<String>,
     /// The origins of the plugins, by name.
     origins: BTreeMap<Arc<str>, Origin>,
@@ -81,7 +81,7 @@ impl LoadedPlugins {
         Self::of(plugins, loader, &policy, failure)
     }
 
-    /// Loads the built-in plugins and the component of one plugin, and checks them against each other. Without a policy file, the plugin is
+    /// Loads the built-in plugins and the component of one plugin, and checks them against each other. Without PolicyPlugins, the plugin is
     /// granted what it claims. Errors call the component `path`.
     pub(crate) fn load_component(
         path: &Path,
@@ -116,13 +116,13 @@ impl LoadedPlugins {
         let failure = ErrorList::from_iter(plugins.policy_errors(&policy, None));
         let all = Self::of(plugins, loader, &policy, failure)?;
         let loaded = loaded.ok_or_else(|| {
-            let problem = "is disabled in the policy file; remove `disabled` from its entry";
+            let problem = "is disabled in its PolicyPlugin; remove `disabled` there";
             ErrorList::from_iter([format!("{}: the plugin {problem}", output::path(path))])
         })?;
         Ok((all, loaded))
     }
 
-    /// Also loads the plugins after a change: those with a `new` file, with another policy file, or both.
+    /// Also loads the plugins after a change: those with a `new` file, with other PolicyPlugins, or both.
     pub(crate) fn load_now_and_next(
         args: &LoadArgs,
         new: Option<&Path>,
@@ -267,7 +267,7 @@ pub(crate) fn check(
 }
 
 /// Compiles the built-in plugins and the plugin files into a directory, and calls `written` with each of them. Only what is needed to compile
-/// them is read from the policy file, because grants may change before the code is used.
+/// them is read from PolicyPlugins, because grants may change before the code is used.
 pub(crate) fn compile(
     args: &LoadArgs,
     output: &Path,
@@ -298,11 +298,11 @@ pub(crate) fn compile(
     built_ins.try_for_each(|built_in| write(loader.load_built_in(built_in, settings)))
 }
 
-/// Returns why the plugin of a component would not be loaded beside the built-in plugins, if there were no policy file: because of its settings or
+/// Returns why the plugin of a component would not be loaded beside the built-in plugins, if there were no PolicyPlugins: because of its settings or
 /// of another plugin.
 ///
 /// # Errors
-/// It cannot be loaded, whatever the policy file grants and configures.
+/// It cannot be loaded, whatever a PolicyPlugin grants and configures.
 pub(crate) fn refusals(
     name: &str,
     component: &[u8],
@@ -320,11 +320,11 @@ pub(crate) fn refusals(
     }
 }
 
-/// Returns the built-in plugins, with the policy file's settings, the TrainJobs for which the plugin of a manifest in `file` is disabled, and
+/// Returns the built-in plugins, with the settings of PolicyPlugins, the TrainJobs for which the plugin of a manifest in `file` is disabled, and
 /// why it would not be loaded beside them.
 ///
 /// # Errors
-/// The policy file is refused, or the plugin could not be loaded with any policy file.
+/// A PolicyPlugin is refused, or the plugin could not be loaded with any PolicyPlugin.
 pub(crate) fn check_manifest(
     file: &Path,
     manifest: Manifest,
@@ -352,7 +352,7 @@ pub(crate) fn check_manifest(
     Ok((loaded, new.plugin.settings.exemptions.clone(), failure))
 }
 
-/// Returns a plugin that the policy file disables, for the errors of TrainJobs that name it.
+/// Returns a plugin that its PolicyPlugin disables, for the errors of TrainJobs that name it.
 fn disabled_by_operator(declared: &Declared) -> SkippedPlugin {
     SkippedPlugin {
         declared: Some(declared.clone()),

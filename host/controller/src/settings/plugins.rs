@@ -16,7 +16,7 @@ use crate::declared::{PluginSettings, PluginsSource, RolloutSettings};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PluginsFile {
-    /// Where plugins are declared: `File` for the policy file and `pluginDir`, or `Cluster` for PolicyPlugins. Default `File`.
+    /// Where plugins are declared: `File` for `policyFile` and `pluginDir`, or `Cluster` for PolicyPlugins. Default `File`.
     source: PluginsSource,
     /// How a change of PolicyPlugins is rolled out.
     rollout: Rollout,
