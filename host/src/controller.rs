@@ -30,6 +30,7 @@ use trainyard_controller::{
     threads::{Sizes, Threads},
     webhook::CERT_DIR,
 };
+use trainyard_model::text::clean;
 
 use crate::{
     args::{DEFAULT_CACHE_SIZE, PluginArgs},
@@ -314,6 +315,25 @@ fn refuse_files(args: &ControllerArgs, settings: &Settings) -> Result<(), ErrorL
     errors.or_ok(())
 }
 
+/// Lists the files of the plugin directory, which are not loaded by themselves if plugins are declared in the cluster.
+fn log_files(directory: &Path) {
+    let names = |files: Vec<PathBuf>| {
+        let names = files.iter().filter_map(|file| file.file_name());
+        let names: Vec<_> = names.map(|name| clean(&name.to_string_lossy())).collect();
+        names.join(", ")
+    };
+    match load::files(&[], Some(directory)) {
+        Ok(files) => tracing::info!(
+            files = names(files),
+            "files of the plugin directory are loaded only if a PolicyPlugin of the cluster names them in source.file"
+        ),
+        Err(errors) => {
+            let error = errors.lines().collect::<Vec<_>>().join("; ");
+            tracing::warn!(error, "the plugin directory cannot be read");
+        }
+    }
+}
+
 /// Returns where plugins of the cluster come from.
 fn places(args: &ControllerArgs, settings: &Settings) -> Result<Places, ErrorList> {
     let cache = args.load.cache.cache_dir.as_ref();
@@ -325,6 +345,9 @@ fn places(args: &ControllerArgs, settings: &Settings) -> Result<Places, ErrorLis
         ])
     })?;
     tracing::info!(store = %store.display(), "plugins of registries are kept");
+    if let Some(directory) = &settings.plugin_dir {
+        log_files(directory);
+    }
     Ok(Places {
         store,
         plugin_dir: settings.plugin_dir.clone(),

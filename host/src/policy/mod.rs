@@ -1,16 +1,19 @@
 //! The operator's settings: PolicyPlugins, and the settings for all TrainJobs.
 //!
 //! - `read` finds them in files, in the input and in policy files. `problems` compares them with the loaded plugins.
-//! - `source` finds the plugin files that PolicyPlugins name.
+//! - `source` finds the plugin files that PolicyPlugins name, and `registry` takes those of registries. `file` is such a plugin.
 
+mod file;
 mod problems;
 mod read;
+mod registry;
 mod source;
 
 use std::collections::BTreeMap;
 
+pub(crate) use file::{PluginContent, PluginFile};
 pub(crate) use read::{Declared, is_policy_plugin, policy_plugins};
-pub(crate) use source::{PluginContent, PluginFile, store};
+pub(crate) use registry::store;
 use trainyard_api::{FieldPath, Located};
 use trainyard_config::{RenderingSection, policy_plugin::PolicyPlugin};
 use trainyard_controller::{

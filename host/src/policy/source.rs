@@ -1,70 +1,28 @@
 //! The plugin files that PolicyPlugins name.
 
 use std::{
-    env,
     path::{Path, PathBuf},
-    sync::{Arc, Once},
+    sync::Once,
 };
 
 use trainyard_api::Located;
-use trainyard_config::policy_plugin::{OciSource, PolicyPlugin, Source};
-use trainyard_controller::plugins::{PluginSource as _, SourceError};
-use trainyard_model::{
-    claims::Grants,
-    manifest::{Manifest, NodeSet},
-    names::sha256_digest,
-    plugin_info::Settings,
-    text::clean,
-};
-use trainyard_oci::{Client, Digest, LayoutReference, Location, Pulled, Reference, Signers};
+use trainyard_config::policy_plugin::{PolicyPlugin, Source};
+use trainyard_controller::plugins::Problem;
+use trainyard_model::{manifest::Manifest, names::sha256_digest, text::clean};
+use trainyard_oci::Signers;
 use trainyard_sandbox::{LoadLimits, screen};
 
-use super::Policy;
+use super::{
+    Policy,
+    file::{PluginContent, PluginFile, refused},
+    registry::{Verified, check_unverified, pulled},
+};
 use crate::{
     args::SourceArgs,
-    built_ins,
-    output::{self, Transfer},
-    registries,
+    output,
     report::{self, ErrorList},
-    sources::{Content, LoadedAs, Registries, file_of_built_in, loaded_as},
+    sources::{LoadedAs, file_of_built_in, loaded_as},
 };
-
-/// A plugin that is not built in.
-#[derive(Clone, Debug)]
-pub(crate) struct PluginFile {
-    pub(crate) content: PluginContent,
-    /// The name that it must have, with the PolicyPlugin that names the file.
-    pub(crate) wanted: Option<(String, trainyard_api::Location)>,
-    /// The manifest of the built-in plugin that it replaces, which decides its default grants.
-    pub(crate) replaced: Option<Manifest>,
-}
-
-impl PluginFile {
-    /// Returns the settings on which those of its PolicyPlugin are based. A plugin that replaces a built-in one may do what that one may do.
-    pub(crate) fn defaults(&self) -> Settings {
-        let Some(replaced) = &self.replaced else {
-            return Settings::default();
-        };
-        let claims = replaced.claims.iter().map(|(_, path)| path.clone());
-        let counts = replaced.node_sets.iter().map(NodeSet::count);
-        Settings {
-            grants: Grants::Paths(claims.chain(counts).collect()),
-            ..Settings::default()
-        }
-    }
-}
-
-/// The content of a plugin that is not built in.
-#[derive(Clone, Debug)]
-pub(crate) enum PluginContent {
-    /// A file.
-    File(PathBuf),
-    /// What a registry or the store has under a reference.
-    Pulled {
-        reference: String,
-        component: Arc<[u8]>,
-    },
-}
 
 impl Policy {
     /// Verifies the plugins of registries like another policy, unless it has signers of its own.
@@ -102,8 +60,8 @@ impl Policy {
                 continue;
             };
             match finder.add(plugin, &source) {
-                Ok(Found::Plugin) => {}
-                Ok(Found::BuiltIn(why)) => {
+                Ok(None) => {}
+                Ok(Some(why)) => {
                     report::warn(Located {
                         location: plugin.at("source"),
                         message: why,
@@ -124,8 +82,8 @@ static WARNED: Once = Once::new();
 
 /// What a source is.
 enum Found {
-    /// A plugin that is loaded.
-    Plugin,
+    /// A plugin that is loaded, with the manifest of the built-in one that it replaces.
+    Plugin(PluginContent, Option<Manifest>),
     /// One that is not loaded, because the built-in plugin of its name is used, for this reason.
     BuiltIn(String),
 }
@@ -139,90 +97,58 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn add(&mut self, plugin: &PolicyPlugin, source: &Source) -> Result<Found, ErrorList> {
-        let mut replaced = None;
+    /// Adds the file of a PolicyPlugin. Returns the reason if the built-in plugin of its name is used instead.
+    fn add(&mut self, plugin: &PolicyPlugin, source: &Source) -> Result<Option<String>, ErrorList> {
+        let (content, replaced) = match self.find(plugin, source)? {
+            Found::BuiltIn(why) => return Ok(Some(why)),
+            Found::Plugin(content, replaced) => (content, replaced),
+        };
+        let given = self.given(&content);
+        let known = given.as_ref().and_then(|file| file.wanted.as_ref());
+        if let Some((name, place)) = known {
+            let message = format!(
+                "the file is also that of `{name}` in {place}; give each plugin a file of its own"
+            );
+            return Err(refused(plugin, "source", message));
+        }
+        let file = PluginFile {
+            content,
+            wanted: Some((plugin.name.clone(), plugin.at("source"))),
+            replaced,
+        };
+        match given {
+            Some(given) => *given = file,
+            None => self.files.push(file),
+        }
+        Ok(None)
+    }
+
+    fn find(&self, plugin: &PolicyPlugin, source: &Source) -> Result<Found, ErrorList> {
+        let failed = |problem: Problem| refused(plugin, "source", problem.message);
         let content = match (source, self.signers) {
             (Source::File(file), _) => {
-                let checked = file_of_built_in(&plugin.name);
-                checked.map_err(|problem| refused(plugin, "source", problem.message))?;
+                file_of_built_in(&plugin.name).map_err(failed)?;
                 PluginContent::File(self.file(plugin, &file.name)?)
             }
             (Source::Oci(oci), None) => {
                 check_unverified(plugin)?;
                 match self.with_digest(plugin.spec.digest.as_deref()) {
                     Some(path) => PluginContent::File(path),
-                    None => self.pull(plugin, oci)?,
+                    None => pulled(self.args, plugin, oci)?,
                 }
             }
             (Source::Oci(oci), Some(signers)) => {
-                let (verified, version, is_signed) = self.verified(plugin, source, oci, signers)?;
-                match loaded_as(&plugin.name, Some(&version), is_signed) {
-                    Ok(LoadedAs::Added) => {}
-                    Ok(LoadedAs::Replaces(shipped)) => replaced = Some(*shipped),
-                    Ok(LoadedAs::BuiltIn(why)) => return Ok(Found::BuiltIn(why)),
-                    Err(problem) => return Err(refused(plugin, "source", problem.message)),
-                }
-                verified
+                let verified = Verified::pull(self.args, signers, plugin, (source, oci))?;
+                let as_what = loaded_as(&plugin.name, Some(&verified.version), verified.is_signed);
+                let replaced = match as_what.map_err(failed)? {
+                    LoadedAs::Added => None,
+                    LoadedAs::Replaces(shipped) => Some(*shipped),
+                    LoadedAs::BuiltIn(why) => return Ok(Found::BuiltIn(why)),
+                };
+                return Ok(Found::Plugin(verified.content(plugin, oci)?, replaced));
             }
         };
-        let wanted = Some((plugin.name.clone(), plugin.at("source")));
-        match self.given(&content) {
-            None => self.files.push(PluginFile {
-                content,
-                wanted,
-                replaced,
-            }),
-            Some(file) => match &file.wanted {
-                None => {
-                    *file = PluginFile {
-                        content,
-                        wanted,
-                        replaced,
-                    }
-                }
-                Some((name, place)) => {
-                    let message = format!(
-                        "the file is also that of `{name}` in {place}; give each plugin a file of its own"
-                    );
-                    return Err(refused(plugin, "source", message));
-                }
-            },
-        }
-        Ok(Found::Plugin)
-    }
-
-    /// Returns the plugin of a registry, or of the store, after its signature was verified as the controller does, with its version and whether
-    /// it is signed. Files of the command line have no signature, so that none is used in its place.
-    fn verified(
-        &self,
-        plugin: &PolicyPlugin,
-        source: &Source,
-        oci: &OciSource,
-        signers: &Signers,
-    ) -> Result<(PluginContent, String, bool), ErrorList> {
-        let content = Arc::new(Content {
-            store: self.store(plugin)?,
-            plugin_dir: None,
-        });
-        let (signers, registry) = (signers.clone(), self.args.registry.clone());
-        let registries = Registries::new(content.clone(), signers, registry);
-        let transfer = Transfer::new("pulling");
-        let pinned = registries::block_on(registries.pin(&plugin.name, source))?;
-        drop(transfer);
-        let failed = |message: String| refused(plugin, "source", message);
-        let pinned = pinned.map_err(|error| {
-            failed(match error {
-                SourceError::Retry { message, .. } => message,
-                SourceError::Refused(problem) => named(&oci.reference, problem.message),
-            })
-        })?;
-        let file = content.stored(&pinned.digest);
-        let file = file.map_err(|problem| failed(named(&oci.reference, problem.message)))?;
-        let content = PluginContent::Pulled {
-            reference: oci.reference.clone(),
-            component: checked(plugin, file)?.into(),
-        };
-        Ok((content, pinned.version, pinned.signer.is_some()))
+        Ok(Found::Plugin(content, None))
     }
 
     /// Returns the entry of a file that is loaded anyway.
@@ -281,132 +207,8 @@ impl Finder<'_> {
         };
         self.paths().find(has_it).cloned()
     }
-
-    /// Returns the plugin of a reference: from the store, or else from its registry.
-    fn pull(&self, plugin: &PolicyPlugin, source: &OciSource) -> Result<PluginContent, ErrorList> {
-        let error =
-            |problem: &dyn std::fmt::Display| refused(plugin, "source", problem.to_string());
-        let reference: Reference = source
-            .reference
-            .parse()
-            .map_err(|problem| error(&problem))?;
-        let store = self.store(plugin)?;
-        let transfer = Transfer::new("pulling");
-        let pulled = self.args.registry.run(async |client| {
-            let pulled = stored_or_pulled(&client, &store, reference, &transfer).await;
-            pulled.map_err(|problem| error(&problem))
-        })?;
-        drop(transfer);
-        Ok(PluginContent::Pulled {
-            reference: source.reference.clone(),
-            component: checked(plugin, pulled.file)?.into(),
-        })
-    }
-
-    /// Returns the directory that keeps plugins of registries.
-    fn store(&self, plugin: &PolicyPlugin) -> Result<PathBuf, ErrorList> {
-        store(self.args.plugin_store.as_deref()).ok_or_else(|| {
-            let message = "there is no directory for plugins of registries, because HOME is not set; set --plugin-store";
-            refused(plugin, "source", message.to_owned())
-        })
-    }
-}
-
-/// Fails for a plugin with the name of a built-in one, because only signatures say whether it may replace that one.
-fn check_unverified(plugin: &PolicyPlugin) -> Result<(), ErrorList> {
-    let Some(Manifest { version, .. }) = built_ins::manifest(&plugin.name) else {
-        return Ok(());
-    };
-    Err(refused(
-        plugin,
-        "source",
-        format!(
-            "`{name}` is a built-in plugin, and only a plugin that is newer than {version} and signed by a signer whose `plugins` writes out `{name}` may replace it; pass the configuration of the controller with --signers to verify that, remove `source`, or name the plugin differently",
-            name = plugin.name
-        ),
-    ))
-}
-
-/// Returns a message that names the reference.
-fn named(reference: &str, message: String) -> String {
-    let name = clean(reference);
-    match message.contains(&name) {
-        true => message,
-        false => format!("{name}: {message}"),
-    }
-}
-
-/// Returns the plugin of a reference. It is kept in the store, so that it is pulled only once.
-async fn stored_or_pulled(
-    client: &Client,
-    store: &Path,
-    reference: Reference,
-    transfer: &Transfer,
-) -> Result<Pulled, trainyard_oci::OciError> {
-    let in_store = |digest: Digest| {
-        Location::Layout(LayoutReference {
-            folder: store.to_owned(),
-            name: None,
-            digest: Some(digest),
-        })
-    };
-    if let Some(digest) = reference.digest() {
-        let kept = client
-            .pull(&in_store(digest.clone()), &transfer.progress())
-            .await;
-        if let Ok(kept) = kept {
-            return Ok(kept);
-        }
-    }
-    let target = Location::Layout(LayoutReference {
-        folder: store.to_owned(),
-        name: Some(reference.to_string()),
-        digest: None,
-    });
-    let source = Location::Registry(reference);
-    let copied = client
-        .copy(&source, &target, None, &transfer.progress())
-        .await?;
-    client
-        .pull(&in_store(copied.digest), &transfer.progress())
-        .await
-}
-
-/// Returns the file of a plugin that was pulled, if it has the digest of its PolicyPlugin.
-fn checked(plugin: &PolicyPlugin, file: Vec<u8>) -> Result<Vec<u8>, ErrorList> {
-    let digest = sha256_digest(&file);
-    match &plugin.spec.digest {
-        Some(wanted) if *wanted != digest => Err(refused(
-            plugin,
-            "digest",
-            format!(
-                "the plugin file in the registry has the digest {digest}; correct one of `digest` and `source`"
-            ),
-        )),
-        _ => Ok(file),
-    }
-}
-
-/// Returns the directory of the store; `None` if none is given and there is no home directory.
-pub(crate) fn store(given: Option<&Path>) -> Option<PathBuf> {
-    if let Some(store) = given {
-        return Some(store.to_owned());
-    }
-    let path = |variable: &str| {
-        let set = env::var_os(variable).map(PathBuf::from);
-        set.filter(|path| path.is_absolute())
-    };
-    let cache = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")))?;
-    Some(cache.join("trainyard/store"))
 }
 
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-fn refused(plugin: &PolicyPlugin, field: &str, message: String) -> ErrorList {
-    ErrorList::from_iter([Located {
-        location: plugin.at(field),
-        message,
-    }])
 }

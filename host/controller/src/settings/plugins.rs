@@ -27,7 +27,10 @@ pub(super) struct PluginsFile {
     /// replaces a built-in one always needs one. Default: none.
     #[schemars(length(max = MAX_SIGNERS), inner(regex(pattern = REPOSITORIES), length(max = 255)))]
     unsigned: Vec<String>,
-    /// The directory in the OCI image layout that keeps plugins of registries, so that the controller starts when a registry is down. Default: `store` in the cache directory.
+    /// The directory in the OCI image layout that keeps plugins of registries, so that a process that finds them there starts when a registry
+    /// is down. Replicas can share it, on a volume with the access mode ReadWriteMany. Each file is hashed, and its signature verified, at each
+    /// load, so whoever else can write to it cannot make the controller load anything else. Default: `store` in the cache directory, which a
+    /// new pod has empty.
     #[schemars(with = "Option<String>")]
     store: Option<PathBuf>,
 }
