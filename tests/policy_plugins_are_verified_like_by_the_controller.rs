@@ -295,11 +295,9 @@ fn signed_newer_plugin_replaces_a_built_in_one() {
     let reference = it.put("torch", json!({"version": "99.0.0"}));
     it.declare_oci("torch", &reference, "");
     let error = it.error(&[]);
-    let expected = format!(
-        "policies/torch.yaml:4: PolicyPlugin torch: spec.source: `torch` is a built-in plugin, and only a plugin that is newer than "
-    );
+    let expected = "policies/torch.yaml:4: PolicyPlugin torch: spec.source: `torch` is a built-in plugin, and only a plugin that is newer than ";
     assert!(
-        error.contains(&expected)
+        error.contains(expected)
             && error.contains("pass the configuration of the controller with --signers"),
         "{error}"
     );

@@ -83,7 +83,7 @@ static WARNED: Once = Once::new();
 /// What a source is.
 enum Found {
     /// A plugin that is loaded, with the manifest of the built-in one that it replaces.
-    Plugin(PluginContent, Option<Manifest>),
+    Plugin(PluginContent, Option<Box<Manifest>>),
     /// One that is not loaded, because the built-in plugin of its name is used, for this reason.
     BuiltIn(String),
 }
@@ -114,7 +114,7 @@ impl Finder<'_> {
         let file = PluginFile {
             content,
             wanted: Some((plugin.name.clone(), plugin.at("source"))),
-            replaced,
+            replaced: replaced.map(|shipped| *shipped),
         };
         match given {
             Some(given) => *given = file,
@@ -142,7 +142,7 @@ impl Finder<'_> {
                 let as_what = loaded_as(&plugin.name, Some(&verified.version), verified.is_signed);
                 let replaced = match as_what.map_err(failed)? {
                     LoadedAs::Added => None,
-                    LoadedAs::Replaces(shipped) => Some(*shipped),
+                    LoadedAs::Replaces(shipped) => Some(shipped),
                     LoadedAs::BuiltIn(why) => return Ok(Found::BuiltIn(why)),
                 };
                 return Ok(Found::Plugin(verified.content(plugin, oci)?, replaced));
