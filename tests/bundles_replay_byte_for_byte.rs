@@ -185,7 +185,7 @@ fn first_difference_is_named() {
     let json: Value =
         serde_json::from_slice(&replay(folder.path(), &["-o", "json"]).stdout).unwrap();
     assert_eq!(
-        (&json["same"], &json["difference"]["recorded"]),
+        (&json["same"], &json["differences"][0]["recorded"]),
         (&json!(false), &json!(77))
     );
     // Another input leads to another result.

@@ -313,7 +313,7 @@ fn all_that_a_version_breaks_is_reported_in_one_run() {
     assert_eq!(code, Some(1));
     assert!(!table.contains("setting: "), "{table}");
     for line in [
-        "  + writes `pod-sets[*].priority-class` (breaks policy files)\n",
+        "  + writes `pod-sets[*].priority-class` (breaks PolicyPlugins)\n",
         "  - configuration `scheduleTimeoutSeconds` (breaks runtimes)\n",
         "  version: the component differs, but its version is still 1.0.0; raise the version in its manifest or Cargo.toml\n",
         "  plugin gangs: claims to write `pod-sets[*].priority-class`, which is not granted;",
@@ -482,7 +482,7 @@ fn files_that_would_not_be_loaded_are_refused() {
     let (code, _, table) = compared(folder.path(), &["--against", "other.wasm"]);
     assert_eq!(code, Some(1));
     assert!(
-        table.contains("the plugin `other` is disabled in the policy file"),
+        table.contains("the plugin `other` is disabled in its PolicyPlugin"),
         "{table}"
     );
 }

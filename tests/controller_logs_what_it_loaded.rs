@@ -115,11 +115,50 @@ fn files_and_plugins_of_the_cluster_are_not_mixed() {
     write("x.wasm", "corrupt");
     let log = run(&["--plugin-dir", ".", "--plugin-store", "store"]);
     assert!(
-        log.contains("plugins are loaded") && !log.contains("x.wasm"),
+        log.contains("plugins are loaded") && !log.contains("plugin skipped"),
         "{log}"
     );
     assert!(
         log.contains("plugins of registries are kept store=store"),
         "{log}"
+    );
+}
+
+/// With plugins of the cluster, a volume with files alone loads none of them.
+#[test]
+fn files_that_only_policy_plugins_of_the_cluster_load_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\nplugins: {source: Cluster}\n";
+    fs::write(folder.path().join("config.yaml"), config).unwrap();
+    fs::create_dir(folder.path().join("plugins")).unwrap();
+    for name in ["b.wasm", "a.wasm", "notes.txt"] {
+        fs::write(folder.path().join("plugins").join(name), "not loaded").unwrap();
+    }
+    let log = |directory: &str| {
+        let output = command(&["controller", "--log-format=text", "--kubeconfig=missing"])
+            .args([
+                "--config",
+                "config.yaml",
+                "--plugin-dir",
+                directory,
+                "--plugin-store",
+                "store",
+            ])
+            .current_dir(folder.path())
+            .env_remove("TRAINYARD_LOG")
+            .output()
+            .unwrap();
+        stderr(&output)
+    };
+    let listed = log("plugins");
+    assert!(
+        listed.contains("files of the plugin directory are loaded only if a PolicyPlugin of the cluster names them in source.file files=\"a.wasm, b.wasm\"")
+            && !listed.contains("plugin skipped"),
+        "{listed}"
+    );
+    let missing = log("missing");
+    assert!(
+        missing.contains("the plugin directory cannot be read"),
+        "{missing}"
     );
 }

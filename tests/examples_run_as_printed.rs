@@ -33,6 +33,8 @@ fn folder() -> tempfile::TempDir {
     for name in ["policy.yaml", "new-policy.yaml", "policies/torch.yaml"] {
         fs::write(path(name), policy).unwrap();
     }
+    let controller = "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\nplugins: {unsigned: [registry.example.com/*]}\n";
+    fs::write(path("controller.yaml"), controller).unwrap();
     let old = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch}]\n";
     fs::write(path("old-policy.yaml"), old).unwrap();
     folder
@@ -121,7 +123,7 @@ fn examples_in_the_documentation_run() {
     for (file, at_least) in [
         ("docs/command-line.md", 20),
         ("docs/plan.md", 3),
-        ("docs/replay.md", 3),
+        ("docs/replay.md", 6),
         ("docs/start.md", 2),
         ("docs/train.md", 5),
     ] {

@@ -413,6 +413,10 @@ fn file_and_policy_errors_have_no_hidden_characters() {
             &["plugin", "inspect", name],
             &["plugin", "inspect", &layout],
             &["plugin", "pull", &layout],
+            &["plugin", "apply", "-f", name],
+            &["plan", "--signers", name],
+            &["plan", "--key", name],
+            &["replay", name, "--policy", &missing],
             &["plugin", "diff", name, &missing],
             &["plugin", "check", &missing],
             &["plugin", "test", &missing, "--cases", &missing],
@@ -430,7 +434,21 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         let output = trainyard(folder.path(), &["plan", "--policy", "policy.yaml"]);
         outputs.push((policy, output));
     }
-    assert_eq!(outputs.len(), 46);
+    let plugin = |name: &str, reference: &str| {
+        format!(
+            "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyPlugin\nmetadata: {{name: {name}}}\nspec: {{source: {{oci: {{reference: {reference}}}}}}}\n"
+        )
+    };
+    for plugin in [plugin("x", &text), plugin(&text, "a.example/b:1")] {
+        fs::write(folder.path().join("plugin.yaml"), &plugin).unwrap();
+        for args in [
+            ["plan", "--policy", "plugin.yaml"].as_slice(),
+            &["plugin", "apply", "-f", "plugin.yaml"],
+        ] {
+            outputs.push((format!("{args:?} {plugin}"), trainyard(folder.path(), args)));
+        }
+    }
+    assert_eq!(outputs.len(), 58);
     let mut wrong = Vec::new();
     for (what, output) in outputs {
         let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());

@@ -3,6 +3,7 @@
 mod a_policy_is_one_folder;
 mod architecture_page_matches_the_tree;
 mod bundles_replay_byte_for_byte;
+mod bundles_replay_with_other_plugins;
 mod cases_render_as_expected;
 mod changes_of_plugins_are_compared;
 mod chart_alerts_fire;
@@ -59,6 +60,7 @@ mod plugins_travel_through_registries;
 mod policy_file_errors_name_their_field;
 mod policy_file_is_enforced;
 mod policy_plugins_are_read_in_every_form;
+mod policy_plugins_are_verified_like_by_the_controller;
 mod printed_configurations_are_read_back;
 mod program_is_a_plugin_of_kubectl;
 mod render_shows_what_plugins_log;

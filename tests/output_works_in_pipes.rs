@@ -40,6 +40,7 @@ fn output_without_a_terminal_has_no_color() {
         ),
         ("torch-two-jobs", &["plugin", "diff", &team, &team]),
         ("torch-two-jobs", &["plugin", "pull", "oci:missing"]),
+        ("torch-two-jobs", &["plugin", "apply", "-f", "input.yaml"]),
         (
             "torch-two-jobs",
             &["plugin", "push", &team, "no-registry:1"],

@@ -214,12 +214,14 @@ fn suggested_policy_lines_resolve_the_conflict() {
         error.contains("both write `labels[a]` and `labels[b]`"),
         "{error}"
     );
-    let entries = quoted(&error, "- {");
-    assert_eq!(entries.len(), 5, "{error}");
-    for entry in entries {
-        policy(folder.path(), &format!("\n{entry}"));
+    let parts: Vec<_> = error.split('`').collect();
+    let lines = parts.windows(3).filter(|around| around[1] == " for ");
+    let lines: Vec<_> = lines.map(|around| (around[0], around[2])).collect();
+    assert_eq!(lines.len(), 5, "{error}");
+    for (line, name) in lines {
+        policy(folder.path(), &format!("[{{name: \"{name}\", {line}}}]"));
         let output = plan(folder.path(), &args);
-        assert!(output.status.success(), "{entry}: {}", stderr(&output));
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
     }
     plugin(
         folder.path(),

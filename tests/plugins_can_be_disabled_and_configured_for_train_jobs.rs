@@ -63,13 +63,13 @@ fn policy_file_and_train_job_decide_whether_it_runs() {
         (
             "disabledFor: {namespaces: [ml]}",
             "",
-            Some("policy file, for namespace ml"),
+            Some("PolicyPlugin, for namespace ml"),
         ),
         ("disabledFor: {namespaces: [default]}", "", None),
         (
             "disabledFor: {runtimes: [ClusterTrainingRuntime/runtime]}",
             "",
-            Some("policy file, for ClusterTrainingRuntime/runtime"),
+            Some("PolicyPlugin, for ClusterTrainingRuntime/runtime"),
         ),
         (
             "disabledFor: {runtimes: [TrainingRuntime/ml/runtime]}",
@@ -114,7 +114,7 @@ fn plan_of_all_plugins_lists_for_which_train_jobs_it_is_disabled() {
         stdout(&trainyard(folder.path(), &[&arguments, more].concat()))
     };
     let table = plan(all, &[]);
-    let line = "\ndisabled for some: team (namespace a, namespace b, ClusterTrainingRuntime/c, TrainingRuntime/a/d, TrainJobs with trainyard.dev/disabled-plugins; policy file)\n";
+    let line = "\ndisabled for some: team (namespace a, namespace b, ClusterTrainingRuntime/c, TrainingRuntime/a/d, TrainJobs with trainyard.dev/disabled-plugins; PolicyPlugin)\n";
     assert!(table.contains(line), "{table}");
     let json: Value = serde_json::from_str(&plan(all, &["-o", "json"])).unwrap();
     let json = json.pointer("/0").unwrap_or(&json);
@@ -144,7 +144,7 @@ fn train_job_is_refused_with_what_the_operator_can_do() {
         (
             "limits: {}",
             DISABLES,
-            "the operator does not allow TrainJobs to disable the plugin `team`; remove it, or ask the operator to set `trainJobsMayDisable` for it in the policy file",
+            "the operator does not allow TrainJobs to disable the plugin `team`; remove it, or ask the operator to set `trainJobsMayDisable` for it in its PolicyPlugin",
         ),
         (
             BY_TRAIN_JOBS,

@@ -16,9 +16,7 @@ fn pinned_digest_is_required() {
     let wanted = format!("sha256:{}", "0".repeat(64));
     let error = refused("plan", policy(&format!("digest: \"{wanted}\"")), NO_JOB);
     assert!(
-        error.contains(&format!(
-            "the policy file accepts only digest {wanted} for this name"
-        )),
+        error.contains(&format!("its PolicyPlugin accepts only digest {wanted}")),
         "{error}"
     );
 }

@@ -275,7 +275,7 @@ fn configuration_reaches_its_plugin_if_the_schema_allows_it() {
     );
     let error = site_refused(&with("{proxy: 3128}"));
     assert!(
-        error.contains("plugin site") && error.contains("`config` in the policy file"),
+        error.contains("plugin site") && error.contains("`config` in its PolicyPlugin"),
         "{error}"
     );
 }
@@ -300,7 +300,7 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
     let policy = site_policy(&format!("{grant}, excludes: [torch]"), "");
     let error = site_refused(&policy);
     assert!(
-        error.contains("plugins `site` and `torch` are both active for this TrainJob, but the policy file excludes the combination")
+        error.contains("plugins `site` and `torch` are both active for this TrainJob, but a PolicyPlugin excludes the combination")
             && !error.contains("both write"),
         "{error}"
     );
@@ -317,13 +317,13 @@ fn disabled_plugin_fails_only_train_jobs_that_name_it() {
     ));
     let error = site_refused(&beside);
     assert!(
-        error.contains("spec.mlPolicy.torch: no loaded plugin handles this policy: the plugin `torch` is disabled in the policy file"),
+        error.contains("spec.mlPolicy.torch: no loaded plugin handles this policy: the plugin `torch` is disabled in its PolicyPlugin"),
         "{error}"
     );
     let error = site_refused(&site_policy("disabled: true", ""));
     assert!(
         error.contains(
-            "no loaded plugin has the name `site`: the plugin `site` is disabled in the policy file"
+            "no loaded plugin has the name `site`: the plugin `site` is disabled in its PolicyPlugin"
         ),
         "{error}"
     );
@@ -337,7 +337,7 @@ fn disabled_plugin_fails_only_train_jobs_that_name_it() {
         &["plan", "--policy", "policy.yaml"],
     ));
     assert!(
-        table.contains("\ndisabled: torch (policy file)\n"),
+        table.contains("\ndisabled: torch (PolicyPlugin)\n"),
         "{table}"
     );
 }
@@ -362,7 +362,7 @@ fn limit_ends_only_the_calls_of_its_plugin() {
     assert!(
         error.contains("plugin site 0.1.0")
             && error.contains(
-                "exceeded its limit of 2 writes; raise `limits.writes` in the policy file"
+                "exceeded its limit of 2 writes; raise `limits.writes` in its PolicyPlugin"
             ),
         "{error}"
     );

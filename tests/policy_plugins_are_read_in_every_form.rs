@@ -199,7 +199,7 @@ fn errors_name_the_place_of_what_is_wrong() {
     for (policy, wanted) in [
         (
             built_in,
-            "policy.yaml:4: PolicyPlugin torch: spec.source: `torch` is a built-in plugin, and only a plugin that is newer than ",
+            "policy.yaml:4: PolicyPlugin torch: spec.source: `torch` is a built-in plugin, and only a signed plugin of a registry may replace it",
         ),
         (
             rack("source: {file: {name: gone.wasm}}"),

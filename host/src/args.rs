@@ -126,9 +126,30 @@ pub(crate) fn train_job(text: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// The plugins.
+/// The plugins of a command, and whose signatures of them count.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+    #[command(flatten)]
+    pub(crate) signed: SignerArgs,
+}
+
+/// Whose signatures of plugins in registries count.
+#[derive(Debug, Args)]
+pub(crate) struct SignerArgs {
+    /// A public key, such as cosign.pub, that must have signed each plugin of a registry. Can be repeated: one of the keys is enough.
+    #[arg(long, value_name = "FILE", conflicts_with = "signers", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) key: Vec<PathBuf>,
+    /// A configuration file of the controller, whose `plugins.signers` and `plugins.unsigned` say which plugins are accepted. Its other keys have
+    /// no effect.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) signers: Option<PathBuf>,
+}
+
+/// The plugins.
+#[derive(Debug, Args)]
+pub(crate) struct PluginArgs {
     /// A plugin file to load in addition to the built-in plugins. Can be repeated.
     #[arg(long = "plugin", value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     pub(crate) plugin: Vec<PathBuf>,
@@ -136,7 +157,8 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) plugin_dir: Option<PathBuf>,
     /// A file with PolicyPlugins, which have the grants, limits and configuration of plugins, or a ControllerConfiguration, of which only
-    /// `rendering` is used; or a directory of such files. Can be repeated. A policy file is still read.
+    /// `rendering`, `plugins.signers` and `plugins.unsigned` are used; or a directory of such files. Can be repeated. A policy file is still
+    /// read.
     #[arg(long, value_name = "FILE|DIR", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) policy: Vec<PathBuf>,
     /// Features to switch on or off, as NAME=BOOL with commas between them: TrainJobStatus, with which pods report progress [default:

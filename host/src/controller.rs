@@ -30,9 +30,10 @@ use trainyard_controller::{
     threads::{Sizes, Threads},
     webhook::CERT_DIR,
 };
+use trainyard_model::text::clean;
 
 use crate::{
-    args::{DEFAULT_CACHE_SIZE, LoadArgs},
+    args::{DEFAULT_CACHE_SIZE, PluginArgs},
     cluster::ClusterArgs,
     cluster_plugins::{self, Places, Shared},
     load::{self, CodeLoading, LenientLoad, Loading},
@@ -55,7 +56,7 @@ pub(crate) struct ControllerArgs {
     cluster: ClusterArgs,
     // A plugin that is refused is skipped.
     #[command(flatten)]
-    load: LoadArgs,
+    load: PluginArgs,
     /// Enable leader election with the Lease trainer.kubeflow.org [default: false].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
@@ -233,6 +234,7 @@ fn plugins(
     declared.sections.push(own.clone());
     let policy = Policy::new(declared.plugins, declared.sections)?;
     let policy = policy.for_process(settings.feature_gates.clone(), status_url.clone());
+    let mut policy = policy.with_signers(Some(settings.plugins.signers.clone()));
     let files = match is_cluster {
         // PolicyPlugins name those that are loaded.
         true => Vec::new(),
@@ -291,7 +293,7 @@ fn log_loaded(load: &LenientLoad, settings: &Settings, policy_digest: Option<&st
         "plugins are loaded"
     );
     for plugin in &load.disabled {
-        tracing::info!(plugin, "disabled in the policy file");
+        tracing::info!(plugin, "disabled in its PolicyPlugin");
     }
 }
 
@@ -313,6 +315,25 @@ fn refuse_files(args: &ControllerArgs, settings: &Settings) -> Result<(), ErrorL
     errors.or_ok(())
 }
 
+/// Lists the files of the plugin directory, which are not loaded by themselves if plugins are declared in the cluster.
+fn log_files(directory: &Path) {
+    let names = |files: Vec<PathBuf>| {
+        let names = files.iter().filter_map(|file| file.file_name());
+        let names: Vec<_> = names.map(|name| clean(&name.to_string_lossy())).collect();
+        names.join(", ")
+    };
+    match load::files(&[], Some(directory)) {
+        Ok(files) => tracing::info!(
+            files = names(files),
+            "files of the plugin directory are loaded only if a PolicyPlugin of the cluster names them in source.file"
+        ),
+        Err(errors) => {
+            let error = errors.lines().collect::<Vec<_>>().join("; ");
+            tracing::warn!(error, "the plugin directory cannot be read");
+        }
+    }
+}
+
 /// Returns where plugins of the cluster come from.
 fn places(args: &ControllerArgs, settings: &Settings) -> Result<Places, ErrorList> {
     let cache = args.load.cache.cache_dir.as_ref();
@@ -324,6 +345,9 @@ fn places(args: &ControllerArgs, settings: &Settings) -> Result<Places, ErrorLis
         ])
     })?;
     tracing::info!(store = %store.display(), "plugins of registries are kept");
+    if let Some(directory) = &settings.plugin_dir {
+        log_files(directory);
+    }
     Ok(Places {
         store,
         plugin_dir: settings.plugin_dir.clone(),

@@ -15,7 +15,8 @@
 //! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
 //! - `cluster`: the client of an interactive command. `live_objects` reads objects with it, `replicas` the controller's pods, and `apply`
 //!   applies objects;
-//! - `registries`: the client of registries of plugins;
+//! - `registries`: the client of registries of plugins. `signers` says whose signatures count, and `sources` resolves the sources of
+//!   PolicyPlugins, as the controller does;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
 mod apply;
@@ -52,6 +53,8 @@ mod replicas;
 mod report;
 mod runtimes;
 mod schemas;
+mod signers;
+mod sources;
 mod stats;
 mod support;
 mod upgrade;

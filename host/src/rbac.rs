@@ -5,7 +5,6 @@ use std::{collections::BTreeSet, path::PathBuf};
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_api::Inputs;
 use trainyard_controller::{
     rbac::{self, NAMESPACE, Note},
     settings::PluginsSource,
@@ -62,7 +61,7 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
     let roles = rbac::roles(
         claims,
         &args.namespace,
-        &args.load.feature_gates,
+        &args.load.plugins.feature_gates,
         args.plugins_source,
     );
     let notes = roles.notes.clone();
@@ -81,20 +80,13 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
 
 /// Prints a role for each plugin with a PolicyPlugin in the files that looks up or emits objects.
 fn of_policy_plugins(args: &RbacArgs) -> Result<(), ErrorList> {
-    let inputs = Inputs::read(&args.filename, std::io::stdin());
-    ErrorList::from_iter(inputs.errors).or_ok(())?;
-    let mut objects = inputs.objects;
-    objects.retain(policy::is_policy_plugin);
-    if objects.is_empty() {
-        return Err(ErrorList::from_iter([
-            "there is no PolicyPlugin in the input; pass one with -f",
-        ]));
-    }
+    let objects = policy::policy_plugins(&args.filename)?;
     let loaded = LoadedPlugins::load_with(&args.load, &objects)?;
     let mut plugins: Vec<_> = loaded.renderer.generation().plugins().collect();
     plugins.retain(|plugin| {
         let name = &*plugin.id.name;
-        let is_built_in = BUILT_INS.iter().any(|built_in| built_in.name() == name);
+        // A plugin that replaces a built-in one may look up and emit more.
+        let is_built_in = BUILT_INS.iter().any(|it| *it.digest() == *plugin.id.digest);
         !is_built_in && objects.iter().any(|object| object.metadata.name == *name)
     });
     plugins.sort_by(|a, b| a.id.name.cmp(&b.id.name));

@@ -7,6 +7,17 @@ use trainyard_sandbox::LoadLimits;
 
 use crate::{args::RegistryArgs, report::ErrorList};
 
+/// Runs what asks registries.
+pub(crate) fn block_on<T>(task: impl Future<Output = T>) -> Result<T, ErrorList> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(task);
+    // A credential helper may still run in a thread of the runtime, for which nobody waits any more.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
 impl RegistryArgs {
     /// Runs what a command does with registries.
     pub(crate) fn run<T>(
@@ -14,13 +25,7 @@ impl RegistryArgs {
         command: impl AsyncFnOnce(Client) -> Result<T, ErrorList>,
     ) -> Result<T, ErrorList> {
         let client = self.client()?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        let done = runtime.block_on(command(client));
-        // A credential helper may still run in a thread of the runtime, for which nobody waits any more.
-        runtime.shutdown_background();
-        done
+        block_on(command(client))?
     }
 
     /// Returns the client, with the credentials and authorities that the files have now.

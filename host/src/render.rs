@@ -24,7 +24,7 @@ pub(crate) struct RenderArgs {
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
     output: ObjectFormat,
     /// Also write a bundle for `trainyard replay`: the TrainJobs with their runtimes, what plugins read of other objects, the plugins
-    /// with their settings in the policy file, and the result.
+    /// with the settings of their PolicyPlugins, and the result.
     #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Print to standard error what each plugin call used: fuel, bytes passed through imports, writes and time. See `limits` in the

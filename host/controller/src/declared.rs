@@ -26,7 +26,7 @@ pub struct PluginSettings {
 )]
 #[value(rename_all = "PascalCase")]
 pub enum PluginsSource {
-    /// In the policy file. A change needs a restart.
+    /// In `policyFile` and `pluginDir`. A change needs a restart.
     #[default]
     File,
     /// In PolicyPlugins of the cluster. A change is rolled out.

@@ -105,7 +105,7 @@ pub enum ControllerError {
     ShadowPlugins,
     /// The program brings no source of plugins.
     #[error(
-        "plugins.source: is Cluster, but this program cannot pull plugins; set it to File, and declare plugins in the policy file"
+        "plugins.source: is Cluster, but this program cannot pull plugins; set it to File, and declare plugins in `policyFile`"
     )]
     NoPluginSource,
     #[error("the watches ended; this is a bug in Trainyard")]

@@ -6,6 +6,7 @@ mod admission_refuses_what_its_author_can_correct;
 mod alerts_and_dashboard_are_documented;
 mod api_calls_are_bounded_and_counted;
 mod broken_plugins_change_nothing_that_runs;
+mod built_in_plugins_are_used_when_they_are_as_new;
 mod certificates_are_rotated_without_refused_requests;
 mod configuration_files_are_parsed_strictly;
 mod deleted_job_sets_are_recreated;

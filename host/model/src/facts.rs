@@ -1,4 +1,4 @@
-//! Facts of the cluster that the operator gives to plugins: names with texts, under `facts` in the policy file.
+//! Facts of the cluster that the operator gives to plugins: names with texts, under `facts` in `rendering` of the controller's configuration and in PolicyPlugins.
 //!
 //! Facts are not secret: a TrainJob's snapshot contains those that its plugins read.
 

@@ -1,4 +1,4 @@
-//! The limits of a plugin: of its calls, and of compiling it. Each has a default, a setting per plugin in the policy file, and an error of
+//! The limits of a plugin: of its calls, and of compiling it. Each has a default, a setting in the plugin's PolicyPlugin, and an error of
 //! its own.
 
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The limits of one plugin call. In the policy file, each is optional.
+/// The limits of one plugin call. In a PolicyPlugin, each is optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
@@ -65,7 +65,7 @@ impl Default for Limits {
     }
 }
 
-/// The limits of checking and compiling a plugin. In the policy file, each is optional and raises or lowers the default of the host.
+/// The limits of checking and compiling a plugin. In a PolicyPlugin, each is optional and raises or lowers the default of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct CompileLimits {
@@ -124,7 +124,7 @@ impl Limit {
                 return format!("exceeded its limit of {self}; the plugin recurses too deeply");
             }
         };
-        format!("exceeded its limit of {self}; raise `limits.{setting}` in the policy file")
+        format!("exceeded its limit of {self}; raise `limits.{setting}` in its PolicyPlugin")
     }
 }
 

@@ -170,7 +170,7 @@ impl From<Fault> for CallFailure {
 pub enum Busy {
     /// The call exceeded its wall-clock limit.
     #[error(
-        "exceeded {0} ms of wall-clock time; it may be looping, or the machine may be busy; raise `limits.wallClockMs` in the policy file"
+        "exceeded {0} ms of wall-clock time; it may be looping, or the machine may be busy; raise `limits.wallClockMs` in its PolicyPlugin"
     )]
     WallClock(u64),
     /// All sandbox instances are in use.
@@ -178,7 +178,7 @@ pub enum Busy {
     Pool,
     /// Calls of the plugin are paused, because too many exhausted their time or fuel.
     #[error(
-        "is paused for TrainJobs in this namespace, because {calls} of its calls exhausted their time or fuel within {within} s; see the metric trainyard_plugin_errors_total, and raise `limits.wallClockMs` or `limits.fuel` in the policy file if the plugin needs more"
+        "is paused for TrainJobs in this namespace, because {calls} of its calls exhausted their time or fuel within {within} s; see the metric trainyard_plugin_errors_total, and raise `limits.wallClockMs` or `limits.fuel` in its PolicyPlugin if the plugin needs more"
     )]
     Open {
         /// The number of such calls.

@@ -26,7 +26,7 @@ use crate::common::{
 /// What the error of two that write one path ends in.
 fn remedies(a: &str, b: &str) -> String {
     format!(
-        "declare `after` or `before` in one of the manifests, or add one of these lines to `plugins` in the policy file: `- {{name: {a}, after: [{b}]}}` or `- {{name: {b}, after: [{a}]}}` to order them, `- {{name: {a}, excludes: [{b}]}}` to refuse TrainJobs that use both, `- {{name: {a}, disabled: true}}` or `- {{name: {b}, disabled: true}}` to disable one"
+        "declare `after` or `before` in one of the manifests, or set one of these in a PolicyPlugin: `after: [{b}]` for `{a}` or `after: [{a}]` for `{b}` to order them, `excludes: [{b}]` for `{a}` to refuse TrainJobs that use both, `disabled: true` for `{a}` or `disabled: true` for `{b}` to disable one"
     )
 }
 
@@ -74,7 +74,7 @@ fn conflict_offers_the_only_order_that_their_other_claims_allow() {
         panic!()
     };
     assert!(
-        error.contains("; declare `after: [nic]` in the manifest of `flux` or `before: [flux]` in that of `nic`, or add one of these lines to `plugins` in the policy file: `- {name: flux, after: [nic]}` to order them, "),
+        error.contains("; declare `after: [nic]` in the manifest of `flux` or `before: [flux]` in that of `nic`, or set one of these in a PolicyPlugin: `after: [nic]` for `flux` to order them, "),
         "{error}"
     );
 }
@@ -182,7 +182,7 @@ fn node_sets_of_two_active_plugins_conflict() {
         "{error}"
     );
     assert!(
-        error.ends_with("or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [mpi]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: mpi, disabled: true}` to disable one"),
+        error.ends_with("or set one of these in a PolicyPlugin: `excludes: [mpi]` for `a` to refuse TrainJobs that use both, `disabled: true` for `a` or `disabled: true` for `mpi` to disable one"),
         "{error}"
     );
     Generation::new([of("flux", "mlPolicy.flux"), of("mpi", "mlPolicy.mpi")]).unwrap();
@@ -204,7 +204,7 @@ fn members_of_one_union_do_not_conflict_and_activation_is_exclusive() {
     };
     assert_eq!(
         *error,
-        "plugins `torch` and `torch-too` are both activated by `mlPolicy.torch`, which can activate only one plugin; remove one of them, or add one of these lines to `plugins` in the policy file: `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to disable one"
+        "plugins `torch` and `torch-too` are both activated by `mlPolicy.torch`, which can activate only one plugin; remove one of them, or set one of these in a PolicyPlugin: `disabled: true` for `torch` or `disabled: true` for `torch-too` to disable one"
     );
     assert!(errors([torch.clone(), torch])[0].contains("two plugins have the name `torch`"));
 }
@@ -317,7 +317,7 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
         assert_eq!(
             printed,
             [
-                "plugins `a` and `b` are both active for this TrainJob, but the policy file excludes the combination; disable one in the runtime, or remove it from `excludes`"
+                "plugins `a` and `b` are both active for this TrainJob, but a PolicyPlugin excludes the combination; disable one in the runtime, or remove it from `excludes`"
             ]
         );
     }
@@ -334,7 +334,7 @@ fn a_manifest_excludes_plugins_with_which_it_cannot_work() {
     assert_eq!(
         printed,
         [
-            "plugins `a` and `b` are both active for this TrainJob, but the manifest of `a` excludes the combination; disable one in the runtime, or have the operator order them by `after` in the policy file"
+            "plugins `a` and `b` are both active for this TrainJob, but the manifest of `a` excludes the combination; disable one in the runtime, or have the operator order them by `after` in a PolicyPlugin"
         ]
     );
 }
@@ -366,7 +366,7 @@ fn plugins_that_are_always_active_cannot_exclude_each_other() {
     assert_eq!(found.len(), 1, "{found:?}");
     let printed = &found[0];
     assert!(
-        printed.starts_with("plugins `a` and `b` exclude each other, but both are active for every TrainJob (`always`), so none could run; remove the exclusion, or add "),
+        printed.starts_with("plugins `a` and `b` exclude each other, but both are active for every TrainJob (`always`), so none could run; remove the exclusion, or set "),
         "{printed}"
     );
 }
@@ -382,7 +382,7 @@ fn ways_out_of_a_conflict_work() {
     ])[..] else {
         panic!()
     };
-    assert!(error.contains("`- {name: b, after: [a]}`"), "{error}");
+    assert!(error.contains("`after: [a]` for `b`"), "{error}");
     assert!(
         !error.contains("excludes"),
         "both are always active: {error}"
@@ -393,8 +393,8 @@ fn ways_out_of_a_conflict_work() {
     let [error] = &errors([a, b])[..] else {
         panic!()
     };
-    assert!(error.contains("`- {name: b, after: [a]}`"), "{error}");
-    assert!(!error.contains("`- {name: a, after: [b]}`"), "{error}");
+    assert!(error.contains("`after: [a]` for `b`"), "{error}");
+    assert!(!error.contains("`after: [b]` for `a`"), "{error}");
     // Each reads what the other writes: no order of the two works.
     let a = of(
         "a",

@@ -31,10 +31,10 @@ fn declared_order_breaks_a_cycle_of_container_plugins() {
             assert!(error.contains("depend on each other in a cycle"), "{error}");
             for way_out in [
                 "context.base",
-                "`- {name: a, after: [b]}`",
-                "`- {name: b, after: [a]}`",
-                "`- {name: a, excludes: [b]}`",
-                "`- {name: a, disabled: true}`",
+                "`after: [b]` for `a`",
+                "`after: [a]` for `b`",
+                "`excludes: [b]` for `a`",
+                "`disabled: true` for `a`",
             ] {
                 assert!(error.contains(way_out), "{error}");
             }
@@ -64,7 +64,7 @@ fn contradicting_declarations_are_a_cycle() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; remove or reverse a declared order, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [z]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: z, disabled: true}` to disable one"
+        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; remove or reverse a declared order, or set one of these in a PolicyPlugin: `excludes: [z]` for `a` to refuse TrainJobs that use both, `disabled: true` for `a` or `disabled: true` for `z` to disable one"
     );
 }
 
@@ -80,7 +80,7 @@ fn cycle_is_refused_and_shown_once() {
     assert_eq!(
         errors(three),
         [
-            "these plugins depend on each other in a cycle: a writes `labels[a]`, which b depends on; b writes `labels[b]`, which c depends on; c writes `labels[c]`, which a depends on; read from the base record (`context.base`), which needs no claim, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [b]}` or `- {name: a, excludes: [c]}` or `- {name: b, excludes: [c]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: b, disabled: true}` or `- {name: c, disabled: true}` to disable one"
+            "these plugins depend on each other in a cycle: a writes `labels[a]`, which b depends on; b writes `labels[b]`, which c depends on; c writes `labels[c]`, which a depends on; read from the base record (`context.base`), which needs no claim, or set one of these in a PolicyPlugin: `excludes: [b]` for `a` or `excludes: [c]` for `a` or `excludes: [c]` for `b` to refuse TrainJobs that use both, `disabled: true` for `a` or `disabled: true` for `b` or `disabled: true` for `c` to disable one"
         ]
     );
 }

@@ -233,10 +233,7 @@ fn lookups_other_than_a_named_config_map_need_a_grant() {
         if let Err(error) = without {
             let message = error.to_string();
             let grants = message.split_once("`grants: [").unwrap().1;
-            let grant = grants
-                .split_once("]` to the plugin's entry in the policy file")
-                .unwrap()
-                .0;
+            let grant = grants.split_once("]` to its PolicyPlugin").unwrap().0;
             let grant: String = serde_json::from_str(grant).unwrap();
             load(&[("reads", claim)], &[&grant]).unwrap();
         }
@@ -253,7 +250,7 @@ fn node_sets_need_a_grant_for_the_counts_they_set() {
     let error = load(&[node]).unwrap_err().to_string();
     assert!(
         error.ends_with(&format!(
-            "its `nodeSets` let `numNodes` set `{launcher}`, which is not granted; add `grants: [\"{launcher}\"]` to the plugin's entry in the policy file"
+            "its `nodeSets` let `numNodes` set `{launcher}`, which is not granted; add `grants: [\"{launcher}\"]` to its PolicyPlugin"
         )),
         "{error}"
     );
@@ -436,9 +433,7 @@ fn without_a_grant_only_the_plugins_own_volumes_can_be_mounted() {
         // The grant in the message allows it: that of the claim, since only claims can be granted.
         let message = fault.to_string();
         let (_, grant) = message.split_once("`grants: [").unwrap();
-        let (grant, _) = grant
-            .split_once("]` to the plugin's entry in the policy file")
-            .unwrap();
+        let (grant, _) = grant.split_once("]` to its PolicyPlugin").unwrap();
         let grant: String = serde_json::from_str(grant).unwrap();
         let settings = granted(&[&grant]);
         let mut free = common::call(

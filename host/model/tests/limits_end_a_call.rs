@@ -478,7 +478,7 @@ fn log_lines_warnings_and_errors_share_a_limit() {
     assert_eq!((steps, &fault), (9, &Fault::Limit(Limit::LogLines(9))));
     assert_eq!(
         fault.to_string(),
-        "exceeded its limit of 9 log lines; raise `limits.logLines` in the policy file"
+        "exceeded its limit of 9 log lines; raise `limits.logLines` in its PolicyPlugin"
     );
 }
 
@@ -548,15 +548,15 @@ fn additions_to_a_train_job_are_limited() {
         let wanted = match *what {
             "containers" => (
                 0,
-                "exceeded its limit of 0 added containers; raise `limits.containers` in the policy file",
+                "exceeded its limit of 0 added containers; raise `limits.containers` in its PolicyPlugin",
             ),
             "random texts" | "key pairs" => (
                 3,
-                "exceeded its limit of 3 key pairs and random texts; raise `limits.keyMaterial` in the policy file",
+                "exceeded its limit of 3 key pairs and random texts; raise `limits.keyMaterial` in its PolicyPlugin",
             ),
             _ => (
                 20,
-                "exceeded its limit of 20 emitted objects; raise `limits.objects` in the policy file",
+                "exceeded its limit of 20 emitted objects; raise `limits.objects` in its PolicyPlugin",
             ),
         };
         assert_eq!((steps, &*fault.to_string()), wanted);
@@ -576,7 +576,7 @@ fn kept_texts_are_limited_and_replacing_one_frees_its_space() {
     assert_eq!((steps, &fault), (10, &Fault::Limit(Limit::KeptBytes(1370))));
     assert_eq!(
         fault.to_string(),
-        "exceeded its limit of 1370 bytes of kept texts; raise `limits.keptBytes` in the policy file"
+        "exceeded its limit of 1370 bytes of kept texts; raise `limits.keptBytes` in its PolicyPlugin"
     );
     let mut call = call_under(Phase::Transform, limits);
     for n in 0..100 {

@@ -202,7 +202,7 @@ fn declared_order_replaces_derived_order_only_where_both_write() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a writes `labels[y]`, which z depends on; z is declared to run before a; read from the base record (`context.base`), which needs no claim, remove or reverse a declared order, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [z]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: z, disabled: true}` to disable one"
+        "these plugins depend on each other in a cycle: a writes `labels[y]`, which z depends on; z is declared to run before a; read from the base record (`context.base`), which needs no claim, remove or reverse a declared order, or set one of these in a PolicyPlugin: `excludes: [z]` for `a` to refuse TrainJobs that use both, `disabled: true` for `a` or `disabled: true` for `z` to disable one"
     );
 }
 

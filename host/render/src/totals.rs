@@ -73,7 +73,7 @@ fn check_total(
     Err(vec![Problem::Invariant {
         place: what.to_owned(),
         message: format!(
-            "the plugins of this TrainJob add {all} in total ({}), but at most {most} are allowed; exclude one of them, or raise `limits.{what}` of one in the policy file",
+            "the plugins of this TrainJob add {all} in total ({}), but at most {most} are allowed; exclude one of them, or raise `limits.{what}` of one in its PolicyPlugin",
             each.join(", ")
         ),
     }])

@@ -284,7 +284,7 @@ fn thousand_placements_are_solved() {
     );
     let refused = render(std::slice::from_ref(&many)).unwrap_err();
     let limit =
-        "exceeded its limit of 16 added containers; raise `limits.containers` in the policy file";
+        "exceeded its limit of 16 added containers; raise `limits.containers` in its PolicyPlugin";
     let refused = refused[0].to_string();
     assert!(
         refused.contains("plugin p 1.0.0") && refused.contains(limit),

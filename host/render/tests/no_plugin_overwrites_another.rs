@@ -68,14 +68,14 @@ fn two_changes_without_a_declared_order_refuse_the_train_job() {
         let plugins = [helper(helper_name), everywhere(other, "X_LEVEL")];
         let problems = texts(&render(&plugins).unwrap_err());
         // The creator of a container runs first, so only one order is possible.
-        let order = format!("`- {{name: {other}, after: [{helper_name}]}}`");
+        let order = format!("`after: [{helper_name}]` for `{other}`");
         let author = format!(
             "`after: [{helper_name}]` in the manifest of `{other}` or `before: [{other}]` in that of `{helper_name}`"
         );
         assert_eq!(
             problems,
             [format!(
-                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, but have no declared order; declare {author}, or add one of these lines to `plugins` in the policy file: {order} to order them, `- {{name: a, excludes: [b]}}` to refuse TrainJobs that use both, `- {{name: a, disabled: true}}` or `- {{name: b, disabled: true}}` to disable one"
+                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, but have no declared order; declare {author}, or set one of these in a PolicyPlugin: {order} to order them, `excludes: [b]` for `a` to refuse TrainJobs that use both, `disabled: true` for `a` or `disabled: true` for `b` to disable one"
             )]
         );
     }
@@ -421,7 +421,7 @@ fn plugins_share_the_largest_limit_of_additions() {
     assert_eq!(
         problems,
         [
-            "containers: the plugins of this TrainJob add 20 in total (a 1.0.0 (native): 10, b 1.0.0 (native): 10), but at most 16 are allowed; exclude one of them, or raise `limits.containers` of one in the policy file"
+            "containers: the plugins of this TrainJob add 20 in total (a 1.0.0 (native): 10, b 1.0.0 (native): 10), but at most 16 are allowed; exclude one of them, or raise `limits.containers` of one in its PolicyPlugin"
         ]
     );
     // The operator raised one of them: the containers fit, and the objects do not.

@@ -172,7 +172,7 @@ fn other_names_are_refused_with_the_reason() {
     for (list, wanted) in [
         (
             "guard",
-            "the operator does not allow TrainJobs to disable the plugin `guard`; remove it, or ask the operator to set `trainJobsMayDisable` for it in the policy file",
+            "the operator does not allow TrainJobs to disable the plugin `guard`; remove it, or ask the operator to set `trainJobsMayDisable` for it in its PolicyPlugin",
         ),
         (
             "listed",

@@ -183,8 +183,8 @@ impl CompileError {
     /// What an operator can do about it.
     const fn way_out(&self) -> &'static str {
         match self {
-            Self::Time(_) => "; raise `compile.seconds` in the policy file",
-            Self::Memory(_) => "; raise `compile.memoryBytes` in the policy file",
+            Self::Time(_) => "; raise `compile.seconds` in its PolicyPlugin",
+            Self::Memory(_) => "; raise `compile.memoryBytes` in its PolicyPlugin",
             _ => "",
         }
     }

@@ -108,7 +108,7 @@ fn operator_can_raise_and_lower_the_limits_of_one_plugin() {
     });
     assert!(
         seconds.ends_with(
-            "took longer than 1 s to check and compile; raise `compile.seconds` in the policy file"
+            "took longer than 1 s to check and compile; raise `compile.seconds` in its PolicyPlugin"
         ),
         "{seconds}"
     );
@@ -117,7 +117,7 @@ fn operator_can_raise_and_lower_the_limits_of_one_plugin() {
         ..CompileLimits::default()
     });
     assert!(
-        memory.ends_with("raise `compile.memoryBytes` in the policy file"),
+        memory.ends_with("raise `compile.memoryBytes` in its PolicyPlugin"),
         "{memory}"
     );
 

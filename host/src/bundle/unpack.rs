@@ -114,6 +114,12 @@ impl Bundle {
         content.ok_or_else(|| self.error(BundleProblem::Missing(clean(name))))
     }
 
+    /// Returns the digest of a file that the index lists.
+    pub(crate) fn digest(&self, name: &str) -> &str {
+        let listed = self.index.files.get(name);
+        listed.map_or("", |entry| &entry.digest)
+    }
+
     /// Removes a JSON file from the bundle and returns its value, within the budget of input.
     pub(crate) fn take_json(&mut self, name: &str) -> Result<Value, BundleError> {
         let content = self.take(name)?;

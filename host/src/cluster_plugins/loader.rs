@@ -21,12 +21,12 @@ use trainyard_model::{
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
 use trainyard_sandbox::Loader;
 
-use super::{content::Content, refusal::problem};
 use crate::{
     built_ins::{self, BUILT_INS},
     load::{CodeLoading, LenientLoad, Loading, StrictRefusal},
     policy::{PluginContent, PluginFile, Policy},
     report::ErrorList,
+    sources::{Content, LoadedAs, loaded_as, problem},
 };
 
 /// What all loads of a process share.
@@ -111,6 +111,18 @@ impl PluginLoader for ProcessLoader {
         };
         Ok(renderer.with_host_facts(host.clone()))
     }
+
+    fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String> {
+        let version = match &plugin.origin {
+            Origin::Oci(_) | Origin::File(_) => plugin.version.as_deref(),
+            Origin::BuiltIn(_) => return None,
+        };
+        // Whether it is signed does not matter for one that is not used.
+        match loaded_as(&plugin.name, version, true) {
+            Ok(LoadedAs::BuiltIn(why)) => Some(why),
+            _ => None,
+        }
+    }
 }
 
 impl ProcessLoader {
@@ -126,15 +138,17 @@ impl ProcessLoader {
         for FetchedPlugin { plugin, content } in set {
             let outcome = match (&plugin.origin, content) {
                 (Origin::BuiltIn(_), _) => self.built_in(plugin),
-                (_, Ok(verified)) => self.file(plugin, verified.signer.is_some(), mode),
+                (_, Ok(verified)) => self.file(plugin, verified.signer.is_some()),
                 (_, Err(error)) => Err(of_source(error)),
             };
             match outcome {
                 Ok(file) => {
-                    parts.policies.push(policy(plugin));
-                    if file.as_ref().is_some_and(|file| file.replaced.is_some()) {
-                        parts.without.insert(plugin.name.clone());
+                    let mut policy = policy(plugin);
+                    if file.is_none() && !matches!(plugin.origin, Origin::BuiltIn(_)) {
+                        // It is that of the plugin which is not used.
+                        policy.spec.digest = None;
                     }
+                    parts.policies.push(policy);
                     parts.files.extend(file);
                 }
                 Err(problem) if mode == Mode::Strict => {
@@ -172,30 +186,15 @@ impl ProcessLoader {
         &self,
         plugin: &ResolvedPlugin,
         is_signed: bool,
-        mode: Mode,
     ) -> Result<Option<PluginFile>, Problem> {
-        let replaced = built_ins::manifest(&plugin.name);
-        if let Some(shipped) = &replaced {
-            if !is_signed {
-                let message = format!(
-                    "`{}` is a built-in plugin, and only a signed plugin may replace it; sign it, or name it differently",
-                    plugin.name
-                );
-                return Err(problem(PluginCondition::Verified, "NotSigned", message));
+        let replaced = match loaded_as(&plugin.name, plugin.version.as_deref(), is_signed)? {
+            LoadedAs::Added => None,
+            LoadedAs::Replaces(shipped) => Some(*shipped),
+            LoadedAs::BuiltIn(message) => {
+                tracing::warn!(plugin = plugin.name, message, "the built-in plugin is used");
+                return Ok(None);
             }
-            if !is_newer(plugin.version.as_deref(), &shipped.version) {
-                let message = format!(
-                    "version {} is not newer than {} of the built-in plugin; remove `source` to use that one, or use a newer version",
-                    plugin.version.as_deref().unwrap_or("unknown"),
-                    shipped.version
-                );
-                if mode == Mode::Lenient {
-                    tracing::warn!(plugin = plugin.name, message, "the built-in plugin is used");
-                    return Ok(None);
-                }
-                return Err(problem(PluginCondition::Loaded, "BuiltInIsNewer", message));
-            }
-        }
+        };
         let bytes = self.content.of(plugin)?;
         Ok(Some(PluginFile {
             content: PluginContent::Pulled {
@@ -238,14 +237,6 @@ fn lenient(
         tracing::error!(file, why, "plugin skipped");
     }
     Ok(loaded.renderer)
-}
-
-fn is_newer(version: Option<&str>, than: &str) -> bool {
-    let parse = |text: &str| text.parse::<semver::Version>().ok();
-    let version = version.and_then(parse);
-    version
-        .zip(parse(than))
-        .is_some_and(|(version, than)| version > than)
 }
 
 /// Returns the PolicyPlugin that a plugin of a revision was made from.

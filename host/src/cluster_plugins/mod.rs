@@ -1,13 +1,7 @@
-//! The plugins that PolicyPlugins of the cluster declare: where their content comes from, and how it is loaded.
-//!
-//! - `source` resolves sources and keeps content, by the client of registries; `refusal` says why there is none.
-//! - `content` reads what is kept, and files of the plugin directory, each by its digest.
-//! - `loader` loads sets of plugins, by the code that loads those of the command line.
+//! The plugins that PolicyPlugins of the cluster declare: `sources` has their content, and `loader` loads sets of them, by the code that loads
+//! those of the command line.
 
-mod content;
 mod loader;
-mod refusal;
-mod source;
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -15,8 +9,10 @@ pub(crate) use loader::{ProcessLoader, Shared};
 use trainyard_controller::plugins::ClusterPlugins;
 use trainyard_oci::Signers;
 
-use self::{content::Content, source::Registries};
-use crate::args::RegistryArgs;
+use crate::{
+    args::RegistryArgs,
+    sources::{Content, Registries},
+};
 
 /// Where plugins of the cluster come from.
 pub(crate) struct Places {

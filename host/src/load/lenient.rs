@@ -14,16 +14,16 @@ use crate::{
 /// The plugins that run together.
 pub(crate) struct LenientLoad {
     pub(crate) renderer: Renderer,
-    /// The skipped plugins: the file, and the reason. An entry of the policy file that has no effect, such as one for a plugin that does not
+    /// The skipped plugins: the file, and the reason. A PolicyPlugin that has no effect, such as one for a plugin that does not
     /// exist, is one of them.
     pub(crate) refused: Vec<(String, String)>,
-    /// The names of the plugins that the policy file disables.
+    /// The names of the plugins that PolicyPlugins disable.
     pub(crate) disabled: Vec<String>,
 }
 
 impl LenientLoad {
-    /// Loads the built-in plugins and these files. A plugin that conflicts with others is skipped like one that cannot be loaded, and so is an
-    /// entry of the policy file that has no effect, such as one for a plugin that does not exist: neither stops the TrainJobs that do not need
+    /// Loads the built-in plugins and these files. A plugin that conflicts with others is skipped like one that cannot be loaded, and so is a
+    /// PolicyPlugin that has no effect, such as one for a plugin that does not exist: neither stops the TrainJobs that do not need
     /// it. Plugins that are `missing` are skipped, too.
     pub(crate) fn load(
         loading: &Loading<'_>,

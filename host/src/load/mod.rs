@@ -31,7 +31,7 @@ use trainyard_model::{
     plugin::Plugin,
     plugin_info::{Exemptions, PluginError, PluginId, PluginInfo, Settings},
 };
-use trainyard_render::{Declared, Renderer, SkippedPlugin};
+use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 use trainyard_sandbox::{
     BuiltIn, CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked,
     SandboxedPlugin, screen,
@@ -49,7 +49,7 @@ use crate::{
 pub(crate) struct LoadedPlugins {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
-    /// The names of the plugins that the policy file disables.
+    /// The names of the plugins that PolicyPlugins disable.
     pub(crate) disabled: Vec<String>,
     /// The origins of the plugins, by name.
     origins: BTreeMap<Arc<str>, Origin>,
@@ -63,16 +63,25 @@ impl LoadedPlugins {
 
     /// Loads the plugins like [`Self::load`], with PolicyPlugins of the input.
     pub(crate) fn load_with(args: &LoadArgs, objects: &[Object]) -> Result<Self, ErrorList> {
-        let policy = DeclaredPolicy::read(&args.policy, objects)?.into_policy()?;
-        let policy = policy.for_process(args.feature_gates.clone(), None);
-        let loader = loader(&args.cache, cores())?;
-        let files = plugin_files(args, &policy)?;
+        Self::load_based_on(args, objects, None)
+    }
+
+    /// Loads the plugins like [`Self::load_with`], with the settings for all TrainJobs of a bundle, if no file has others.
+    pub(crate) fn load_based_on(
+        args: &LoadArgs,
+        objects: &[Object],
+        recorded: Option<ClusterFacts>,
+    ) -> Result<Self, ErrorList> {
+        let policy = policy(args, &args.plugins.policy, objects)?;
+        let mut policy = policy.based_on(recorded);
+        let loader = loader(&args.plugins.cache, cores())?;
+        let files = plugin_files(args, &mut policy)?;
         let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
         let failure = ErrorList::from_iter(plugins.policy_errors(&policy, None));
         Self::of(plugins, loader, &policy, failure)
     }
 
-    /// Loads the built-in plugins and the component of one plugin, and checks them against each other. Without a policy file, the plugin is
+    /// Loads the built-in plugins and the component of one plugin, and checks them against each other. Without PolicyPlugins, the plugin is
     /// granted what it claims. Errors call the component `path`.
     pub(crate) fn load_component(
         path: &Path,
@@ -107,23 +116,22 @@ impl LoadedPlugins {
         let failure = ErrorList::from_iter(plugins.policy_errors(&policy, None));
         let all = Self::of(plugins, loader, &policy, failure)?;
         let loaded = loaded.ok_or_else(|| {
-            let problem = "is disabled in the policy file; remove `disabled` from its entry";
+            let problem = "is disabled in its PolicyPlugin; remove `disabled` there";
             ErrorList::from_iter([format!("{}: the plugin {problem}", output::path(path))])
         })?;
         Ok((all, loaded))
     }
 
-    /// Also loads the plugins after a change: those with a `new` file, with another policy file, or both.
+    /// Also loads the plugins after a change: those with a `new` file, with other PolicyPlugins, or both.
     pub(crate) fn load_now_and_next(
         args: &LoadArgs,
         new: Option<&Path>,
         next_policy: &[PathBuf],
         objects: &[Object],
     ) -> Result<(Self, NextPlugins), ErrorList> {
-        let policy = DeclaredPolicy::read(&args.policy, objects)?.into_policy()?;
-        let policy = policy.for_process(args.feature_gates.clone(), None);
-        let loader = loader(&args.cache, cores())?;
-        let files = plugin_files(args, &policy)?;
+        let mut policy = policy(args, &args.plugins.policy, objects)?;
+        let loader = loader(&args.plugins.cache, cores())?;
+        let files = plugin_files(args, &mut policy)?;
         let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
         let is_new = !next_policy.is_empty();
         let of_now = is_new.then(|| plugins.policy_errors(&policy, None));
@@ -131,10 +139,10 @@ impl LoadedPlugins {
         let now = Self::of(plugins, loader, &policy, ErrorList::default());
         let next = match is_new {
             false => Ok((policy, files)),
-            true => DeclaredPolicy::read(next_policy, &[])
-                .and_then(DeclaredPolicy::into_policy)
-                .map(|next| next.for_process(args.feature_gates.clone(), None))
-                .and_then(|next| plugin_files(args, &next).map(|files| (next, files))),
+            true => self::policy(args, next_policy, &[]).and_then(|mut next| {
+                next.verify_like(&policy);
+                plugin_files(args, &mut next).map(|files| (next, files))
+            }),
         };
         let now = now.map_err(|refused| failure.absorb(refused));
         let next = next.map_err(|refused| failure.absorb(refused));
@@ -223,15 +231,22 @@ impl LoadedPlugins {
 /// Reads the operator's settings for a plugin that is given, whose source is not read, and creates the loader.
 fn prepare(policy: Option<&Path>, cache: &CacheArgs) -> Result<(Policy, Loader), ErrorList> {
     let paths: Vec<_> = policy.into_iter().map(Path::to_owned).collect();
-    let policy = DeclaredPolicy::read(&paths, &[])?.into_policy()?;
+    let policy = DeclaredPolicy::read(&paths, &[])?.into_policy(None)?;
     Ok((policy, loader(cache, cores())?))
 }
 
+/// Reads the operator's settings for the plugins of a command: files and directories, and PolicyPlugins of the input.
+fn policy(args: &LoadArgs, paths: &[PathBuf], objects: &[Object]) -> Result<Policy, ErrorList> {
+    let declared = DeclaredPolicy::read(paths, objects)?;
+    let policy = declared.into_policy(args.signed.signers()?)?;
+    Ok(policy.for_process(args.plugins.feature_gates.clone(), None))
+}
+
 /// Returns the plugin files of the command line, and those that PolicyPlugins name.
-fn plugin_files(args: &LoadArgs, policy: &Policy) -> Result<Vec<PluginFile>, ErrorList> {
+fn plugin_files(args: &LoadArgs, policy: &mut Policy) -> Result<Vec<PluginFile>, ErrorList> {
     policy.files(
-        files(&args.plugin, args.plugin_dir.as_deref())?,
-        &args.source,
+        files(&args.plugins.plugin, args.plugins.plugin_dir.as_deref())?,
+        &args.plugins.source,
     )
 }
 
@@ -252,14 +267,15 @@ pub(crate) fn check(
 }
 
 /// Compiles the built-in plugins and the plugin files into a directory, and calls `written` with each of them. Only what is needed to compile
-/// them is read from the policy file, because grants may change before the code is used.
+/// them is read from PolicyPlugins, because grants may change before the code is used.
 pub(crate) fn compile(
     args: &LoadArgs,
     output: &Path,
     mut written: impl FnMut(&PluginInfo) -> Result<(), ErrorList>,
 ) -> Result<(), ErrorList> {
-    let policy = DeclaredPolicy::read(&args.policy, &[])?.into_policy()?;
-    let loader = loader(&args.cache, cores())?;
+    let mut policy = policy(args, &args.plugins.policy, &[])?;
+    let files = plugin_files(args, &mut policy)?;
+    let loader = loader(&args.plugins.cache, cores())?;
     let settings = |manifest: &Manifest| Settings {
         is_disabled: false,
         ..policy.settings(&manifest.name, Settings::built_in())
@@ -275,18 +291,18 @@ pub(crate) fn compile(
         })?;
         written(plugin.info())
     };
-    for file in plugin_files(args, &policy)? {
+    for file in files {
         write(load_content(&loader, &file.content, settings))?;
     }
     let mut built_ins = BUILT_INS.iter();
     built_ins.try_for_each(|built_in| write(loader.load_built_in(built_in, settings)))
 }
 
-/// Returns why the plugin of a component would not be loaded beside the built-in plugins, if there were no policy file: because of its settings or
+/// Returns why the plugin of a component would not be loaded beside the built-in plugins, if there were no PolicyPlugins: because of its settings or
 /// of another plugin.
 ///
 /// # Errors
-/// It cannot be loaded, whatever the policy file grants and configures.
+/// It cannot be loaded, whatever a PolicyPlugin grants and configures.
 pub(crate) fn refusals(
     name: &str,
     component: &[u8],
@@ -304,11 +320,11 @@ pub(crate) fn refusals(
     }
 }
 
-/// Returns the built-in plugins, with the policy file's settings, the TrainJobs for which the plugin of a manifest in `file` is disabled, and
+/// Returns the built-in plugins, with the settings of PolicyPlugins, the TrainJobs for which the plugin of a manifest in `file` is disabled, and
 /// why it would not be loaded beside them.
 ///
 /// # Errors
-/// The policy file is refused, or the plugin could not be loaded with any policy file.
+/// A PolicyPlugin is refused, or the plugin could not be loaded with any PolicyPlugin.
 pub(crate) fn check_manifest(
     file: &Path,
     manifest: Manifest,
@@ -336,7 +352,7 @@ pub(crate) fn check_manifest(
     Ok((loaded, new.plugin.settings.exemptions.clone(), failure))
 }
 
-/// Returns a plugin that the policy file disables, for the errors of TrainJobs that name it.
+/// Returns a plugin that its PolicyPlugin disables, for the errors of TrainJobs that name it.
 fn disabled_by_operator(declared: &Declared) -> SkippedPlugin {
     SkippedPlugin {
         declared: Some(declared.clone()),

@@ -1,4 +1,4 @@
-//! The plugins after a change: with another version of a plugin, another policy file, or both.
+//! The plugins after a change: with another version of a plugin, other PolicyPlugins, or both.
 
 use std::{path::Path, sync::Arc};
 
@@ -34,7 +34,7 @@ impl NextPlugins {
     /// Loads the built-in plugins, these files, and a `new` file, which replaces the plugin of the same name.
     ///
     /// # Errors
-    /// Why files cannot be loaded, whatever the policy file grants, and errors of the policy file.
+    /// Why files cannot be loaded, whatever a PolicyPlugin grants, and errors of PolicyPlugins.
     pub(super) fn load(
         loader: &Loader,
         files: &[PluginFile],

@@ -32,7 +32,7 @@ pub(super) struct LoadResult {
     /// The loaded plugins with their origins.
     pub(super) loaded: Vec<(Arc<dyn Plugin>, Origin)>,
     pub(super) refused: Vec<Refused>,
-    /// The plugins that the policy file disables.
+    /// The plugins that PolicyPlugins disable.
     pub(super) disabled: Vec<Declared>,
     /// The built-in plugins whose feature gate is off, with its name.
     pub(super) gated: Vec<(Declared, &'static str)>,
@@ -137,7 +137,7 @@ impl LoadResult {
         }
     }
 
-    /// Returns the names of the plugins that the policy file disables.
+    /// Returns the names of the plugins that PolicyPlugins disable.
     pub(super) fn disabled_names(&self) -> Vec<String> {
         let names: BTreeSet<_> = self.disabled.iter().map(|one| one.name.clone()).collect();
         names.into_iter().collect()
@@ -155,7 +155,7 @@ impl LoadResult {
             .collect()
     }
 
-    /// Returns the errors of the policy file that depend on the plugins, which may include a `new` one: names that no plugin has, and
+    /// Returns the errors of PolicyPlugins that depend on the plugins, which may include a `new` one: names that no plugin has, and
     /// exemptions of plugins that are not always active.
     pub(super) fn policy_errors(&self, policy: &Policy, new: Option<&PluginInfo>) -> Vec<Located> {
         let loaded = self.loaded.iter().map(|(plugin, _)| &**plugin.info());
@@ -227,8 +227,10 @@ pub(super) fn load(
 impl LoadResult {
     /// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
     pub(super) fn add_all(&mut self, loading: &Loading<'_>, files: &[PluginFile], policy: &Policy) {
+        let replaced = files.iter().filter_map(|file| file.replaced.as_ref());
+        let replaced: BTreeSet<_> = replaced.map(|manifest| &*manifest.name).collect();
         for plugin in BUILT_INS {
-            if loading.leaves_out(plugin.name()) {
+            if loading.leaves_out(plugin.name()) || replaced.contains(plugin.name()) {
                 continue;
             }
             if let Ok(Some(gate)) = built_ins::feature_gate(plugin.name())

@@ -134,7 +134,7 @@ fn differences(here: &Plugins, there: &Plugins) -> Vec<String> {
     let added = there.iter().filter(|(name, _)| !here.contains_key(*name));
     lines.extend(added.map(|(name, other)| format!("{name} {other} is loaded only there")));
     if lines.is_empty() {
-        lines.push("the plugins are the same; their settings in the policy file differ".to_owned());
+        lines.push("the plugins are the same; their settings differ".to_owned());
     }
     lines
 }

@@ -122,7 +122,7 @@ fn reasons(report: &PlanReport<'_>, graph: &Graph<'_>, prefix: &str) -> Markup {
                                             (Some(touch), Some(path)) => {
                                                 p { "the first " (touch) "s " code { (path) } ", which the second claims" }
                                             }
-                                            _ => p { "a manifest or the policy file declares it" },
+                                            _ => p { "a manifest or a PolicyPlugin declares it" },
                                         }
                                     }
                                 }

@@ -33,7 +33,7 @@ pub(super) struct PlanReport<'a> {
     /// Pairs that are never active together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) excluded: Vec<ExcludedReport>,
-    /// Plugins that the policy file disables.
+    /// Plugins that PolicyPlugins disable.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) disabled: &'a [String],
     /// For the plan of all plugins: those that some TrainJobs run without.
@@ -242,7 +242,7 @@ impl<'a> Relations<'a> {
                         first: first.to_string(),
                         second: second.to_string(),
                         by: by.map_or_else(
-                            || "policy file".to_owned(),
+                            || "PolicyPlugin".to_owned(),
                             |by| format!("manifest of {by}"),
                         ),
                     }

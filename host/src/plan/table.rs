@@ -22,14 +22,14 @@ pub(super) fn lines(report: &PlanReport<'_>) -> Vec<String> {
     }));
     if !report.disabled.is_empty() {
         out.push(format!(
-            "disabled: {} (policy file)",
+            "disabled: {} (PolicyPlugin)",
             report.disabled.join(", ")
         ));
     }
     let disabled_for_some = report.disabled_for_some.iter();
     out.extend(disabled_for_some.map(|plugin| {
         format!(
-            "disabled for some: {} ({}; policy file)",
+            "disabled for some: {} ({}; PolicyPlugin)",
             plugin.name,
             plugin.train_jobs().join(", ")
         )

@@ -26,7 +26,7 @@ pub(crate) struct CheckArgs {
     /// The directory of the cases [default: `cases` in the plugin's directory, if it exists].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     cases: Option<PathBuf>,
-    /// The policy file [default: `policy.yaml` in the plugin's directory, if it exists].
+    /// The file with PolicyPlugins [default: `policy.yaml` in the plugin's directory, if it exists].
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     policy: Option<PathBuf>,
     #[command(flatten)]

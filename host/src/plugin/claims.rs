@@ -80,7 +80,7 @@ struct Claim {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct MissingPermission {
-    /// The list in the manifest, or `grants` of the policy file.
+    /// The list in the manifest, or `grants` of its PolicyPlugin.
     list: &'static str,
     path: String,
 }
@@ -186,7 +186,7 @@ impl ClaimsReport {
                 }
             };
             format!(
-                "plugin {}: the policy file's grant `{grant}`: {what}",
+                "plugin {}: its PolicyPlugin's grant `{grant}`: {what}",
                 self.plugin
             )
         });
@@ -197,7 +197,7 @@ impl ClaimsReport {
     fn errors(&self) -> impl Iterator<Item = String> {
         self.missing.iter().map(|MissingPermission { list, path }| {
             let place = match *list {
-                "grants" => "grants: of its entry in the policy file".to_owned(),
+                "grants" => "grants: of its PolicyPlugin".to_owned(),
                 list => format!("manifest.json: claims.{list}"),
             };
             format!(

@@ -21,7 +21,7 @@ pub(crate) struct WrapArgs {
     /// The file to write [default: NAME.wasm in the current directory].
     #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// A policy file whose `compile` limits apply.
+    /// A file with a PolicyPlugin whose `compile` limits apply.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     policy: Option<PathBuf>,
     #[command(flatten)]

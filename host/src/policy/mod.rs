@@ -1,16 +1,19 @@
 //! The operator's settings: PolicyPlugins, and the settings for all TrainJobs.
 //!
 //! - `read` finds them in files, in the input and in policy files. `problems` compares them with the loaded plugins.
-//! - `source` finds the plugin files that PolicyPlugins name.
+//! - `source` finds the plugin files that PolicyPlugins name, and `registry` takes those of registries. `file` is such a plugin.
 
+mod file;
 mod problems;
 mod read;
+mod registry;
 mod source;
 
 use std::collections::BTreeMap;
 
-pub(crate) use read::{Declared, is_policy_plugin};
-pub(crate) use source::{PluginContent, PluginFile, store};
+pub(crate) use file::{PluginContent, PluginFile};
+pub(crate) use read::{Declared, is_policy_plugin, policy_plugins};
+pub(crate) use registry::store;
 use trainyard_api::{FieldPath, Located};
 use trainyard_config::{RenderingSection, policy_plugin::PolicyPlugin};
 use trainyard_controller::{
@@ -23,6 +26,7 @@ use trainyard_model::{
     plugin_info::Settings,
     record::Accelerators,
 };
+use trainyard_oci::Signers;
 use trainyard_render::ClusterFacts;
 
 use crate::report::ErrorList;
@@ -33,6 +37,10 @@ pub(crate) struct Policy {
     plugins: Vec<PolicyPlugin>,
     rendering: RenderingSection,
     process: ProcessSettings,
+    /// Who must have signed the plugins of registries; `None` if that is not checked.
+    signers: Option<Signers>,
+    /// The settings for all TrainJobs of a bundle.
+    recorded: Option<ClusterFacts>,
 }
 
 /// What flags and the controller's configuration say about plugins.
@@ -62,6 +70,8 @@ impl Policy {
             plugins,
             rendering,
             process: ProcessSettings::default(),
+            signers: None,
+            recorded: None,
         };
         policy
             .duplicates()
@@ -76,6 +86,18 @@ impl Policy {
         self
     }
 
+    /// Returns it with whose signatures of plugins in registries count; `None` to accept all.
+    pub(crate) fn with_signers(mut self, signers: Option<Signers>) -> Self {
+        self.signers = signers;
+        self
+    }
+
+    /// Returns it with the settings for all TrainJobs of a bundle, which count if no file has others.
+    pub(crate) fn based_on(mut self, recorded: Option<ClusterFacts>) -> Self {
+        self.recorded = recorded;
+        self
+    }
+
     /// Whether a feature gate is on.
     pub(crate) fn is_on(&self, gate: FeatureGate) -> bool {
         self.process.gates.is_on(gate)
@@ -83,7 +105,7 @@ impl Policy {
 
     /// Returns the settings for all TrainJobs.
     pub(crate) fn facts(&self) -> ClusterFacts {
-        let mut facts = ClusterFacts::default();
+        let mut facts = self.recorded.clone().unwrap_or_default();
         let settings = &self.rendering.settings;
         if let Some(names) = &settings.accelerators {
             facts.accelerators = Accelerators::new(names.iter().map(String::as_str));
@@ -92,19 +114,37 @@ impl Policy {
             facts.cluster_domain.clone_from(domain);
         }
         let of_plugins = self.plugins.iter().flat_map(|plugin| &plugin.spec.facts);
-        let all = settings.facts.iter().chain(of_plugins);
-        let all = all.map(|(name, text)| (name.clone(), text.clone()));
-        facts.facts = Facts::new(all.collect());
+        let recorded = facts.facts.all().iter();
+        let recorded =
+            recorded.filter(|(name, _)| settings.facts.is_empty() && !self.has_facts(name));
+        let all = recorded.chain(&settings.facts).chain(of_plugins);
+        let all = all
+            .map(|(name, text)| (name.clone(), text.clone()))
+            .collect();
+        facts.facts = Facts::new(all);
         if self.is_on(FeatureGate::TrainJobStatus) {
             if facts.facts.get(STATUS_URL).is_none() {
                 let url = self.process.status_url.as_deref();
                 let url = url.map_or_else(|| status_server::url(NAMESPACE), str::to_owned);
                 facts.facts = facts.facts.with(STATUS_URL, &url);
             }
-            facts.host.set(STATUS_CA, Some(UNKNOWN_AUTHORITY));
+            if !facts.host.now().contains_key(STATUS_CA) {
+                facts.host.set(STATUS_CA, Some(UNKNOWN_AUTHORITY));
+            }
         }
-        facts.catalog = settings.catalog_namespace.as_deref().map(Into::into);
+        if self.recorded.is_none() {
+            facts.catalog = settings.catalog_namespace.as_deref().map(Into::into);
+        }
         facts
+    }
+
+    /// Whether a PolicyPlugin decides about a fact, because its name begins with that of the plugin.
+    fn has_facts(&self, fact: &str) -> bool {
+        let of = |plugin: &PolicyPlugin| {
+            fact.split_once('/')
+                .is_some_and(|(name, _)| name == plugin.name)
+        };
+        self.plugins.iter().any(of)
     }
 
     /// Returns the settings of a plugin, based on its defaults.

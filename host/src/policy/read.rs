@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use trainyard_api::{
-    FieldPath, Located, Location, Object, ObjectId, inputs::yaml_files_in, is_kustomization, nulls,
+    FieldPath, Inputs, Located, Location, Object, ObjectId, inputs::yaml_files_in,
+    is_kustomization, nulls,
 };
 use trainyard_config::{
     ConfigError, ConfigFile, PolicyFile, RenderingSection, TypeMeta,
@@ -12,6 +13,7 @@ use trainyard_config::{
 };
 use trainyard_controller::settings::{CONTROLLER_CONFIGURATION, LoadedSettings};
 use trainyard_model::{names::sha256_digest, text::clean};
+use trainyard_oci::Signers;
 
 use super::Policy;
 use crate::{
@@ -31,10 +33,26 @@ const KINDS: &[TypeMeta] = &[
 pub(crate) struct Declared {
     pub(crate) plugins: Vec<PolicyPlugin>,
     pub(crate) sections: Vec<RenderingSection>,
+    /// Whose signatures count, with where the ControllerConfigurations say so.
+    signers: Vec<(Location, Signers)>,
     /// Forms that are read for the last release.
     pub(crate) warnings: Vec<Located>,
     /// The texts of the files.
     texts: Vec<String>,
+}
+
+/// Returns the PolicyPlugins of files of `-f`, which have to have one.
+pub(crate) fn policy_plugins(files: &[PathBuf]) -> Result<Vec<Object>, ErrorList> {
+    let inputs = Inputs::read(files, std::io::stdin());
+    ErrorList::from_iter(inputs.errors).or_ok(())?;
+    let mut objects = inputs.objects;
+    objects.retain(is_policy_plugin);
+    match objects.is_empty() {
+        true => Err(ErrorList::from_iter([
+            "there is no PolicyPlugin in the input; pass one with -f",
+        ])),
+        false => Ok(objects),
+    }
 }
 
 /// Whether an object of the input is a PolicyPlugin.
@@ -63,10 +81,31 @@ impl Declared {
         failure.or_ok(declared)
     }
 
-    /// Returns the policy, and prints the warnings.
-    pub(crate) fn into_policy(self) -> Result<Policy, ErrorList> {
+    /// Returns the policy, and prints the warnings. `signers` are those of flags.
+    pub(crate) fn into_policy(self, signers: Option<Signers>) -> Result<Policy, ErrorList> {
         self.warnings.iter().for_each(report::warn);
-        Policy::new(self.plugins, self.sections)
+        let signers = self.signers(signers)?;
+        Ok(Policy::new(self.plugins, self.sections)?.with_signers(signers))
+    }
+
+    /// Returns whose signatures count: those of flags, or of the ControllerConfigurations. They must not differ, because it would not be clear
+    /// which ones the cluster has.
+    fn signers(&self, of_flags: Option<Signers>) -> Result<Option<Signers>, ErrorList> {
+        let mut first = of_flags.map(|signers| ("--signers or --key".to_owned(), signers));
+        let mut failure = ErrorList::default();
+        for (location, signers) in &self.signers {
+            match &first {
+                None => first = Some((location.to_string(), signers.clone())),
+                Some((_, known)) if known == signers => {}
+                Some((place, _)) => failure.add(Located {
+                    location: location.clone(),
+                    message: format!(
+                        "has other signers or repositories than {place}; remove one of the two"
+                    ),
+                }),
+            }
+        }
+        failure.or_ok(first.map(|(_, signers)| signers))
     }
 
     /// Returns the digest of the texts of the files; `None` without files.
@@ -128,6 +167,10 @@ impl Declared {
             }
             Ok(CONTROLLER_CONFIGURATION) => {
                 let settings = LoadedSettings::decode(file)?.settings;
+                if !settings.plugins.signers.is_empty() {
+                    let location = file.location(FieldPath::of(["plugins"]));
+                    self.signers.push((location, settings.plugins.signers));
+                }
                 self.sections.push(RenderingSection {
                     settings: settings.rendering,
                     location,

@@ -1,72 +1,41 @@
 //! The plugin files that PolicyPlugins name.
 
 use std::{
-    env,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::Once,
 };
 
 use trainyard_api::Located;
-use trainyard_config::policy_plugin::{OciSource, PolicyPlugin, Source};
-use trainyard_model::{
-    claims::Grants,
-    manifest::{Manifest, NodeSet},
-    names::sha256_digest,
-    plugin_info::Settings,
-    text::clean,
-};
-use trainyard_oci::{Client, Digest, LayoutReference, Location, Pulled, Reference};
+use trainyard_config::policy_plugin::{PolicyPlugin, Source};
+use trainyard_controller::plugins::Problem;
+use trainyard_model::{manifest::Manifest, names::sha256_digest, text::clean};
+use trainyard_oci::Signers;
 use trainyard_sandbox::{LoadLimits, screen};
 
-use super::Policy;
+use super::{
+    Policy,
+    file::{PluginContent, PluginFile, refused},
+    registry::{Verified, check_unverified, pulled},
+};
 use crate::{
     args::SourceArgs,
-    built_ins,
-    output::{self, Transfer},
-    report::ErrorList,
+    output,
+    report::{self, ErrorList},
+    sources::{LoadedAs, file_of_built_in, loaded_as},
 };
 
-/// A plugin that is not built in.
-#[derive(Clone, Debug)]
-pub(crate) struct PluginFile {
-    pub(crate) content: PluginContent,
-    /// The name that it must have, with the PolicyPlugin that names the file.
-    pub(crate) wanted: Option<(String, trainyard_api::Location)>,
-    /// The manifest of the built-in plugin that it replaces, which decides its default grants.
-    pub(crate) replaced: Option<Manifest>,
-}
-
-impl PluginFile {
-    /// Returns the settings on which those of its PolicyPlugin are based. A plugin that replaces a built-in one may do what that one may do.
-    pub(crate) fn defaults(&self) -> Settings {
-        let Some(replaced) = &self.replaced else {
-            return Settings::default();
-        };
-        let claims = replaced.claims.iter().map(|(_, path)| path.clone());
-        let counts = replaced.node_sets.iter().map(NodeSet::count);
-        Settings {
-            grants: Grants::Paths(claims.chain(counts).collect()),
-            ..Settings::default()
+impl Policy {
+    /// Verifies the plugins of registries like another policy, unless it has signers of its own.
+    pub(crate) fn verify_like(&mut self, other: &Self) {
+        if self.signers.is_none() {
+            self.signers.clone_from(&other.signers);
         }
     }
-}
 
-/// The content of a plugin that is not built in.
-#[derive(Clone, Debug)]
-pub(crate) enum PluginContent {
-    /// A file.
-    File(PathBuf),
-    /// What a registry or the store has under a reference.
-    Pulled {
-        reference: String,
-        component: Arc<[u8]>,
-    },
-}
-
-impl Policy {
-    /// Returns these files, and those that PolicyPlugins name. Files of the command line are not named twice.
+    /// Returns these files, and those that PolicyPlugins name. Files of the command line are not named twice. A built-in plugin that is as new
+    /// as the one that a PolicyPlugin names gets its settings.
     pub(crate) fn files(
-        &self,
+        &mut self,
         given: Vec<PathBuf>,
         args: &SourceArgs,
     ) -> Result<Vec<PluginFile>, ErrorList> {
@@ -78,83 +47,124 @@ impl Policy {
         let mut finder = Finder {
             files: given.collect(),
             args,
+            signers: self.signers.as_ref(),
         };
         let mut failure = ErrorList::default();
-        for plugin in &self.plugins {
-            let Some(source) = &plugin.spec.source else {
+        let is_of_registry =
+            |plugin: &PolicyPlugin| matches!(plugin.spec.source, Some(Source::Oci(_)));
+        if self.signers.is_none() && self.plugins.iter().any(is_of_registry) {
+            WARNED.call_once(|| report::warn(NOT_VERIFIED));
+        }
+        for plugin in &mut self.plugins {
+            let Some(source) = plugin.spec.source.clone() else {
                 continue;
             };
-            if let Err(errors) = finder.add(plugin, source) {
-                failure.absorb(errors);
+            match finder.add(plugin, &source) {
+                Ok(None) => {}
+                Ok(Some(why)) => {
+                    report::warn(Located {
+                        location: plugin.at("source"),
+                        message: why,
+                    });
+                    // It is that of the plugin which is not used.
+                    plugin.spec.digest = None;
+                }
+                Err(errors) => failure.absorb(errors),
             }
         }
         failure.or_ok(finder.files)
     }
 }
 
+/// The warning if plugins of registries are used without signers. It is printed once.
+const NOT_VERIFIED: &str = "the signatures of plugins from registries are not verified; pass the configuration of the controller with --signers, or a public key with --key";
+static WARNED: Once = Once::new();
+
+/// What a source is.
+enum Found {
+    /// A plugin that is loaded, with the manifest of the built-in one that it replaces.
+    Plugin(PluginContent, Option<Box<Manifest>>),
+    /// One that is not loaded, because the built-in plugin of its name is used, for this reason.
+    BuiltIn(String),
+}
+
 /// Finds the files of PolicyPlugins.
 struct Finder<'a> {
     files: Vec<PluginFile>,
     args: &'a SourceArgs,
+    /// Who must have signed the plugins of registries.
+    signers: Option<&'a Signers>,
 }
 
 impl Finder<'_> {
-    fn add(&mut self, plugin: &PolicyPlugin, source: &Source) -> Result<(), ErrorList> {
-        if let Some(Manifest { version, .. }) = built_ins::manifest(&plugin.name) {
-            return Err(refused(
-                plugin,
-                "source",
-                format!(
-                    "`{}` is a built-in plugin, and only a plugin that is newer than {version} and signed by a signer whose `plugins` writes out `{}` may replace it, which this release cannot check; remove `source`, or name the plugin differently",
-                    plugin.name, plugin.name
-                ),
-            ));
+    /// Adds the file of a PolicyPlugin. Returns the reason if the built-in plugin of its name is used instead.
+    fn add(&mut self, plugin: &PolicyPlugin, source: &Source) -> Result<Option<String>, ErrorList> {
+        let (content, replaced) = match self.find(plugin, source)? {
+            Found::BuiltIn(why) => return Ok(Some(why)),
+            Found::Plugin(content, replaced) => (content, replaced),
+        };
+        let given = self.given(&content);
+        let known = given.as_ref().and_then(|file| file.wanted.as_ref());
+        if let Some((name, place)) = known {
+            let message = format!(
+                "the file is also that of `{name}` in {place}; give each plugin a file of its own"
+            );
+            return Err(refused(plugin, "source", message));
         }
-        let found = match source {
-            Source::File(file) => Some(self.file(plugin, &file.name)?),
-            Source::Oci(_) => self.with_digest(plugin.spec.digest.as_deref()),
+        let file = PluginFile {
+            content,
+            wanted: Some((plugin.name.clone(), plugin.at("source"))),
+            replaced: replaced.map(|shipped| *shipped),
         };
-        let content = match (found, source) {
-            (Some(path), _) => PluginContent::File(path),
-            (None, Source::Oci(oci)) => self.pull(plugin, oci)?,
-            (None, Source::File(_)) => return Ok(()),
-        };
-        let wanted = Some((plugin.name.clone(), plugin.at("source")));
-        match self.given(&content) {
-            None => self.files.push(PluginFile {
-                content,
-                wanted,
-                replaced: None,
-            }),
-            Some(PluginFile {
-                wanted: own @ None, ..
-            }) => *own = wanted,
-            Some(PluginFile {
-                wanted: Some((name, place)),
-                ..
-            }) => {
-                return Err(refused(
-                    plugin,
-                    "source",
-                    format!(
-                        "the file is also that of `{name}` in {place}; give each plugin a file of its own"
-                    ),
-                ));
+        match given {
+            Some(given) => *given = file,
+            None => self.files.push(file),
+        }
+        Ok(None)
+    }
+
+    fn find(&self, plugin: &PolicyPlugin, source: &Source) -> Result<Found, ErrorList> {
+        let failed = |problem: Problem| refused(plugin, "source", problem.message);
+        let content = match (source, self.signers) {
+            (Source::File(file), _) => {
+                file_of_built_in(&plugin.name).map_err(failed)?;
+                PluginContent::File(self.file(plugin, &file.name)?)
             }
-        }
-        Ok(())
+            (Source::Oci(oci), None) => {
+                check_unverified(plugin)?;
+                match self.with_digest(plugin.spec.digest.as_deref()) {
+                    Some(path) => PluginContent::File(path),
+                    None => pulled(self.args, plugin, oci)?,
+                }
+            }
+            (Source::Oci(oci), Some(signers)) => {
+                let verified = Verified::pull(self.args, signers, plugin, (source, oci))?;
+                let as_what = loaded_as(&plugin.name, Some(&verified.version), verified.is_signed);
+                let replaced = match as_what.map_err(failed)? {
+                    LoadedAs::Added => None,
+                    LoadedAs::Replaces(shipped) => Some(shipped),
+                    LoadedAs::BuiltIn(why) => return Ok(Found::BuiltIn(why)),
+                };
+                return Ok(Found::Plugin(verified.content(plugin, oci)?, replaced));
+            }
+        };
+        Ok(Found::Plugin(content, None))
     }
 
     /// Returns the entry of a file that is loaded anyway.
     fn given(&mut self, content: &PluginContent) -> Option<&mut PluginFile> {
-        let PluginContent::File(path) = content else {
-            return None;
+        let same: &dyn Fn(&Path) -> bool = match content {
+            PluginContent::File(path) => &|other| canonical(other) == canonical(path),
+            PluginContent::Pulled { component, .. } => &|other| {
+                let read = screen::read(other, &LoadLimits::default());
+                read.is_ok_and(|bytes| *bytes == **component)
+            },
         };
-        let same = |file: &&mut PluginFile| match &file.content {
-            PluginContent::File(other) => canonical(other) == canonical(path),
+        let is_it = |file: &&mut PluginFile| match &file.content {
+            PluginContent::File(other) => same(other),
             PluginContent::Pulled { .. } => false,
         };
-        self.files.iter_mut().find(same)
+        self.files.iter_mut().find(is_it)
     }
 
     /// Returns the paths of the files of the command line.
@@ -197,103 +207,8 @@ impl Finder<'_> {
         };
         self.paths().find(has_it).cloned()
     }
-
-    /// Returns the plugin of a reference: from the store, or else from its registry.
-    fn pull(&self, plugin: &PolicyPlugin, source: &OciSource) -> Result<PluginContent, ErrorList> {
-        let error =
-            |problem: &dyn std::fmt::Display| refused(plugin, "source", problem.to_string());
-        let reference: Reference = source
-            .reference
-            .parse()
-            .map_err(|problem| error(&problem))?;
-        let store = store(self.args.plugin_store.as_deref()).ok_or_else(|| {
-            error(&"there is no directory for plugins of registries, because HOME is not set; set --plugin-store")
-        })?;
-        let transfer = Transfer::new("pulling");
-        let pulled = self.args.registry.run(async |client| {
-            let pulled = stored_or_pulled(&client, &store, reference, &transfer).await;
-            pulled.map_err(|problem| error(&problem))
-        })?;
-        drop(transfer);
-        Ok(PluginContent::Pulled {
-            reference: source.reference.clone(),
-            component: file_of(plugin, pulled)?.into(),
-        })
-    }
-}
-
-/// Returns the plugin of a reference. It is kept in the store, so that it is pulled only once.
-async fn stored_or_pulled(
-    client: &Client,
-    store: &Path,
-    reference: Reference,
-    transfer: &Transfer,
-) -> Result<Pulled, trainyard_oci::OciError> {
-    let in_store = |digest: Digest| {
-        Location::Layout(LayoutReference {
-            folder: store.to_owned(),
-            name: None,
-            digest: Some(digest),
-        })
-    };
-    if let Some(digest) = reference.digest() {
-        let kept = client
-            .pull(&in_store(digest.clone()), &transfer.progress())
-            .await;
-        if let Ok(kept) = kept {
-            return Ok(kept);
-        }
-    }
-    let target = Location::Layout(LayoutReference {
-        folder: store.to_owned(),
-        name: Some(reference.to_string()),
-        digest: None,
-    });
-    let source = Location::Registry(reference);
-    let copied = client
-        .copy(&source, &target, None, &transfer.progress())
-        .await?;
-    client
-        .pull(&in_store(copied.digest), &transfer.progress())
-        .await
-}
-
-/// Returns the file of a plugin that was pulled, if it has the digest of its PolicyPlugin. Its signatures are not checked, as `plugin verify`
-/// does.
-fn file_of(plugin: &PolicyPlugin, pulled: Pulled) -> Result<Vec<u8>, ErrorList> {
-    match &plugin.spec.digest {
-        Some(wanted) if *wanted != sha256_digest(&pulled.file) => Err(refused(
-            plugin,
-            "digest",
-            format!(
-                "the plugin file in the registry has the digest {}; correct one of `digest` and `source`",
-                sha256_digest(&pulled.file)
-            ),
-        )),
-        _ => Ok(pulled.file),
-    }
-}
-
-/// Returns the directory of the store; `None` if none is given and there is no home directory.
-pub(crate) fn store(given: Option<&Path>) -> Option<PathBuf> {
-    if let Some(store) = given {
-        return Some(store.to_owned());
-    }
-    let path = |variable: &str| {
-        let set = env::var_os(variable).map(PathBuf::from);
-        set.filter(|path| path.is_absolute())
-    };
-    let cache = path("XDG_CACHE_HOME").or_else(|| Some(path("HOME")?.join(".cache")))?;
-    Some(cache.join("trainyard/store"))
 }
 
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-fn refused(plugin: &PolicyPlugin, field: &str, message: String) -> ErrorList {
-    ErrorList::from_iter([Located {
-        location: plugin.at(field),
-        message,
-    }])
 }

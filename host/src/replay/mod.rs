@@ -2,8 +2,9 @@
 
 mod objects;
 mod plugins;
+mod replaced;
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -13,11 +14,11 @@ use trainyard_model::{
     deadline::Deadline,
     text::{MAX_LINE, clean, clean_to},
 };
-use trainyard_render::Rendered;
+use trainyard_render::{Rendered, Renderer};
 
-use self::{objects::rendered, plugins::renderer};
+use self::{objects::rendered, replaced::PluginChange};
 use crate::{
-    args::{CacheArgs, ReportFormat, TimeoutArgs},
+    args::{LoadArgs, ReportFormat, TimeoutArgs},
     bundle::{Bundle, BundleProblem, Host, JobEntry},
     difference::{FieldDifference, first_difference},
     load, output, recording,
@@ -35,8 +36,13 @@ pub(crate) struct ReplayArgs {
     any_version: bool,
     #[command(flatten)]
     limit: TimeoutArgs,
+    /// A file, a directory, or `-` for standard input, with PolicyPlugins. With -f, --policy, --plugin or --plugin-dir, the TrainJobs are rendered
+    /// with these plugins and settings, and not with those of the bundle, and the first field that differs of each TrainJob is reported. Can be
+    /// repeated.
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
+    filename: Vec<PathBuf>,
     #[command(flatten)]
-    cache: CacheArgs,
+    load: LoadArgs,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
@@ -51,12 +57,22 @@ struct ReplayReport {
     replayed_by: Host,
     same: bool,
     /// The plugins that ran, each with its digest.
-    plugins: Vec<String>,
+    plugins: BTreeSet<String>,
+    /// The plugins that are not those of the bundle.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changed_plugins: Vec<PluginChange>,
     train_jobs: usize,
     objects: usize,
-    /// The first field that differs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    difference: Option<Difference>,
+    /// The TrainJobs that the plugins refuse.
+    #[serde(skip_serializing_if = "is_zero")]
+    refused: usize,
+    /// The first field that differs: with the plugins of the bundle one, with others one for each TrainJob.
+    differences: Vec<Difference>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A field that differs.
@@ -74,56 +90,122 @@ struct Difference {
     now: Option<Value>,
 }
 
+/// What renders the TrainJobs again.
+struct Plugins {
+    renderer: Renderer,
+    /// How they differ from those of the bundle; `None` if they are those.
+    changes: Option<Vec<PluginChange>>,
+}
+
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), ErrorList> {
     let refused = |error: &dyn std::fmt::Display| ErrorList::from_iter([error.to_string()]);
     let mut bundle = Bundle::read(&args.bundle).map_err(|error| refused(&error))?;
     same_host(&bundle, args.any_version)?;
-    let loader = load::loader(&args.cache, load::cores())?;
-    let (renderer, plugins) = renderer(&mut bundle, &loader, args.any_version)?;
+    let plugins = plugins(args, &mut bundle)?;
+    let is_other = plugins.changes.is_some();
     let jobs = std::mem::take(&mut bundle.index.train_jobs);
-    let (mut objects, mut difference) = (0, None);
-    for job in &jobs {
-        let text = bundle.take(&job.output).map_err(|error| refused(&error))?;
-        let recorded = bundle
-            .json(&job.output, &text)
-            .map_err(|error| refused(&error))?;
-        let rendered = rendered(
-            &mut bundle,
-            job,
-            &renderer,
-            &Deadline::after(args.limit.timeout),
-        )?;
-        let now = recording::output(&rendered);
-        objects += items(&now).len();
-        difference = difference_of(job, &recorded, &rendered, &now);
-        if difference.is_some() {
-            break;
-        }
-        if text != recording::text(&now) {
-            let name = clean(&job.output);
-            return Err(refused(&bundle.error(BundleProblem::Respelled { name })));
-        }
-    }
-    let replayed = ReplayReport {
+    let mut failure = ErrorList::default();
+    let mut replayed = ReplayReport {
         bundle: bundle.file.clone(),
         recorded_by: bundle.index.trainyard.clone(),
         replayed_by: Host::this(),
-        same: difference.is_none(),
-        plugins,
+        same: false,
+        plugins: BTreeSet::new(),
+        changed_plugins: plugins.changes.unwrap_or_default(),
         train_jobs: jobs.len(),
-        objects,
-        difference,
+        objects: 0,
+        refused: 0,
+        differences: Vec::new(),
     };
+    for job in &jobs {
+        let compared = compare(
+            args,
+            &mut bundle,
+            job,
+            (&plugins.renderer, is_other),
+            &mut replayed,
+        );
+        match compared {
+            Ok(()) if replayed.differences.is_empty() || is_other => {}
+            Ok(()) => break,
+            Err(errors) if is_other => {
+                replayed.refused += 1;
+                failure.absorb(errors);
+            }
+            Err(errors) => return Err(errors),
+        }
+    }
+    replayed.same = replayed.differences.is_empty() && replayed.refused == 0;
     match args.output {
         ReportFormat::Json => output::json(&replayed)?,
-        ReportFormat::Table => output::lines(replayed.lines())?,
+        ReportFormat::Table => output::lines(replayed.lines(is_other))?,
     }
-    if replayed.same {
-        return Ok(());
+    if !replayed.differences.is_empty() {
+        let what = match is_other {
+            true => "the first difference of each TrainJob",
+            false => "the first difference",
+        };
+        failure.add(format!(
+            "{}: the result differs from the recorded one; standard output has {what}",
+            bundle.file
+        ));
     }
-    let message =
-        "the result differs from the recorded one; standard output has the first difference";
-    Err(refused(&format!("{}: {message}", bundle.file)))
+    failure.or_ok(())
+}
+
+/// Loads the plugins of the command line, or else those of the bundle.
+fn plugins(args: &ReplayArgs, bundle: &mut Bundle) -> Result<Plugins, ErrorList> {
+    let given = &args.load.plugins;
+    let is_given = !given.plugin.is_empty() || given.plugin_dir.is_some();
+    if is_given || !given.policy.is_empty() || !args.filename.is_empty() {
+        let (renderer, changes) = replaced::renderer(bundle, &args.load, &args.filename)?;
+        return Ok(Plugins {
+            renderer,
+            changes: Some(changes),
+        });
+    }
+    if args.load.signed.is_given() {
+        return Err(ErrorList::from_iter([
+            "--key and --signers are for the plugins of PolicyPlugins, and those of a bundle are not signed; pass PolicyPlugins with -f, or omit the flags",
+        ]));
+    }
+    let loader = load::loader(&given.cache, load::cores())?;
+    Ok(Plugins {
+        renderer: plugins::renderer(bundle, &loader, args.any_version)?,
+        changes: None,
+    })
+}
+
+/// Renders a TrainJob again, and adds what differs to the report. With other plugins, the plan is another one anyway.
+fn compare(
+    args: &ReplayArgs,
+    bundle: &mut Bundle,
+    job: &JobEntry,
+    (renderer, is_other): (&Renderer, bool),
+    report: &mut ReplayReport,
+) -> Result<(), ErrorList> {
+    let refused = |error: &dyn std::fmt::Display| ErrorList::from_iter([error.to_string()]);
+    let text = bundle.take(&job.output).map_err(|error| refused(&error))?;
+    let recorded = bundle.json(&job.output, &text);
+    let recorded = recorded.map_err(|error| refused(&error))?;
+    let deadline = Deadline::after(args.limit.timeout);
+    let rendered = rendered(bundle, job, renderer, &deadline)?;
+    let active = rendered.plan.iter().map(|active| &active.plugin);
+    let disabled = rendered.disabled.iter().map(|disabled| &disabled.plugin);
+    let ran = active.chain(disabled).map(|plugin| plugin.id.to_string());
+    report.plugins.extend(ran);
+    let now = recording::output(&rendered);
+    report.objects += items(&now).len();
+    let plan = (!is_other)
+        .then(|| difference_of_plans(job, &rendered))
+        .flatten();
+    let difference = plan.or_else(|| difference_of(job, &recorded, &now));
+    if difference.is_none() && text != recording::text(&now) {
+        let name = clean(&job.output);
+        return Err(refused(&bundle.error(BundleProblem::Respelled { name })));
+    }
+    report.differences.extend(difference);
+    Ok(())
 }
 
 /// Checks that this build recorded the bundle: only the same build guarantees the same bytes.
@@ -154,13 +236,20 @@ fn items(list: &Value) -> &[Value] {
     items.map_or(&[], Vec::as_slice)
 }
 
+/// Returns the difference between a TrainJob's plan and the recorded one.
+fn difference_of_plans(entry: &JobEntry, rendered: &Rendered) -> Option<Difference> {
+    let plan = rendered.whole_plan().digest;
+    (plan != entry.plan).then(|| Difference {
+        train_job: shown(entry),
+        object: None,
+        path: FieldPath::of(["plan"]).to_string(),
+        recorded: Some(entry.plan.as_str().into()),
+        now: Some(plan.into()),
+    })
+}
+
 /// Returns the first difference between a TrainJob's result and the recorded one.
-fn difference_of(
-    entry: &JobEntry,
-    recorded: &Value,
-    rendered: &Rendered,
-    now: &Value,
-) -> Option<Difference> {
+fn difference_of(entry: &JobEntry, recorded: &Value, now: &Value) -> Option<Difference> {
     let of = |object: Option<String>, found: FieldDifference| Difference {
         train_job: shown(entry),
         object,
@@ -168,15 +257,6 @@ fn difference_of(
         recorded: found.recorded,
         now: found.now,
     };
-    let plan = rendered.whole_plan().digest;
-    if plan != entry.plan {
-        let found = FieldDifference {
-            path: FieldPath::of(["plan"]),
-            recorded: Some(entry.plan.as_str().into()),
-            now: Some(plan.into()),
-        };
-        return Some(of(None, found));
-    }
     let pairs = items(recorded).iter().zip(items(now));
     for (recorded, now) in pairs {
         if let Some(found) = first_difference(&FieldPath::root(), recorded, now) {
@@ -194,30 +274,44 @@ fn named(object: &Value) -> String {
 }
 
 impl ReplayReport {
-    fn lines(&self) -> Vec<String> {
-        let Some(difference) = &self.difference else {
-            return vec![format!(
+    fn lines(&self, is_other: bool) -> Vec<String> {
+        let changed = self.changed_plugins.iter().map(PluginChange::line);
+        let differences = self.differences.iter().flat_map(Difference::lines);
+        let mut lines: Vec<_> = changed.chain(differences).collect();
+        if self.same {
+            lines.push(format!(
                 "{}: the same, byte for byte: {} of {}",
                 self.bundle,
                 output::counted(self.objects, "object"),
                 output::counted(self.train_jobs, "TrainJob")
-            )];
-        };
+            ));
+        } else if is_other {
+            lines.push(format!(
+                "{}: with these plugins, {} of {} differ, and {} are refused",
+                self.bundle,
+                self.differences.len(),
+                output::counted(self.train_jobs, "TrainJob"),
+                self.refused
+            ));
+        }
+        lines
+    }
+}
+
+impl Difference {
+    fn lines(&self) -> [String; 3] {
         let shown = |value: &Option<Value>| {
             value.as_ref().map_or_else(
                 || "(absent)".to_owned(),
                 |value| clean_to(&value.to_string(), MAX_LINE),
             )
         };
-        let object = difference.object.iter();
+        let object = self.object.iter();
         let object: String = object.map(|object| format!("{object}: ")).collect();
-        vec![
-            format!(
-                "TrainJob {}: {object}{}",
-                difference.train_job, difference.path
-            ),
-            format!("  recorded: {}", shown(&difference.recorded)),
-            format!("  now:      {}", shown(&difference.now)),
+        [
+            format!("TrainJob {}: {object}{}", self.train_job, self.path),
+            format!("  recorded: {}", shown(&self.recorded)),
+            format!("  now:      {}", shown(&self.now)),
         ]
     }
 }

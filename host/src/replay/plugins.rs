@@ -33,7 +33,7 @@ pub(super) fn renderer(
     bundle: &mut Bundle,
     loader: &Loader,
     any_version: bool,
-) -> Result<(Renderer, Vec<String>), ErrorList> {
+) -> Result<Renderer, ErrorList> {
     let mut failure = ErrorList::default();
     let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
     for entry in std::mem::take(&mut bundle.index.plugins) {
@@ -68,12 +68,8 @@ pub(super) fn renderer(
         }
     }
     failure.or_ok(())?;
-    let ids = plugins.iter().map(|plugin| plugin.info().id.to_string());
-    let ids = ids.collect();
-    match Renderer::new(plugins, bundle.index.cluster.facts()) {
-        Ok(renderer) => Ok((renderer, ids)),
-        Err(errors) => Err(ErrorList::from_iter(errors)),
-    }
+    let renderer = Renderer::new(plugins, bundle.index.cluster.facts());
+    renderer.map_err(ErrorList::from_iter)
 }
 
 /// Whether the component is this program's built-in plugin of this name.

@@ -168,7 +168,7 @@ mod tests {
         );
         assert_eq!(
             claim("pod-sets[*].priority-class"),
-            ["+ writes `pod-sets[*].priority-class` (breaks policy files)"]
+            ["+ writes `pod-sets[*].priority-class` (breaks PolicyPlugins)"]
         );
         let fewer = lines(|manifest| {
             manifest["claims"]["writes"] = json!(["pod-sets[@nodes].containers[node].env[A]"]);
@@ -199,11 +199,11 @@ mod tests {
             ),
             (
                 |it| it["nodeSets"] = json!([{"podSet": "launcher"}]),
-                "+ lets numNodes set pod-sets[launcher].count (breaks policy files)",
+                "+ lets numNodes set pod-sets[launcher].count (breaks PolicyPlugins)",
             ),
             (
                 |it| it["operatorConfigSchema"] = json!({"type": "object", "required": ["pool"]}),
-                "+ operator configuration (breaks policy files)",
+                "+ operator configuration (breaks PolicyPlugins)",
             ),
         ];
         for (edit, expected) in table {

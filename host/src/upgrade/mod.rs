@@ -38,7 +38,7 @@ pub(crate) enum ChangeKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Breaks {
-    /// Operators, in the policy file.
+    /// Operators, in PolicyPlugins.
     PolicyFiles,
     /// Operators, by a newer release of Trainyard.
     Hosts,
@@ -81,7 +81,7 @@ impl fmt::Display for Change {
 impl fmt::Display for Breaks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::PolicyFiles => "policy files",
+            Self::PolicyFiles => "PolicyPlugins",
             Self::Hosts => "older releases of Trainyard",
             Self::Runtimes => "runtimes",
             Self::TrainJobs => "TrainJobs",

@@ -208,7 +208,7 @@ fn exhausted_limit_names_the_method() {
     assert_eq!(ended.kind(), "limit");
     assert_eq!(
         ended.to_string(),
-        "`container.remove-env`: exceeded its limit of 1 writes; raise `limits.writes` in the policy file"
+        "`container.remove-env`: exceeded its limit of 1 writes; raise `limits.writes` in its PolicyPlugin"
     );
 }
 

@@ -151,6 +151,10 @@ pub trait PluginLoader: Send + Sync {
         reuse: &[Arc<Generation>],
         host: &HostFacts,
     ) -> Result<Renderer, Vec<Refusal>>;
+
+    /// Returns why a built-in plugin is loaded in the place of a plugin of its name, such as that it is as new after an upgrade of this program;
+    /// `None` if it is not. It follows from the plugin and this program alone, and the content of the plugin is not needed then.
+    fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String>;
 }
 
 /// A plugin of a revision, with its content or why there is none.
@@ -158,7 +162,7 @@ pub trait PluginLoader: Send + Sync {
 pub struct FetchedPlugin {
     /// The plugin.
     pub plugin: ResolvedPlugin,
-    /// Whether its content is available. A built-in plugin's is.
+    /// Whether its content is available. That of a built-in plugin is, and so is what a built-in plugin is loaded instead of.
     pub content: Result<Verified, SourceError>,
 }
 

@@ -169,6 +169,11 @@ impl Plugins {
         Ok(revision)
     }
 
+    /// Returns why a built-in plugin is used in the place of a plugin.
+    pub(super) fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String> {
+        self.program.loader.built_in_instead(plugin)
+    }
+
     async fn fetch(&self, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
         let fetched = async {
             let fetched = self.program.source.fetch(plugin);
@@ -185,9 +190,10 @@ impl Plugins {
                 }),
             }
         };
-        let content = match &plugin.origin {
-            Origin::BuiltIn(_) => Ok(Verified::default()),
-            _ => fetched.await,
+        let is_built_in = matches!(plugin.origin, Origin::BuiltIn(_));
+        let content = match is_built_in || self.built_in_instead(plugin).is_some() {
+            true => Ok(Verified::default()),
+            false => fetched.await,
         };
         FetchedPlugin {
             plugin: plugin.clone(),

@@ -30,6 +30,8 @@ pub(super) struct Proposed {
     pub(super) signers: BTreeMap<String, String>,
     /// What is worth knowing of a plugin that was resolved, such as that its tag was moved to an older version.
     pub(super) notes: BTreeMap<String, String>,
+    /// Why a built-in plugin is used in the place of a plugin.
+    pub(super) built_ins: BTreeMap<String, String>,
     /// Whether all plugins were loaded together, even if permissions are missing.
     pub(super) is_loaded: bool,
     /// Whether permissions are missing, which an administrator may add at any time.

@@ -42,7 +42,8 @@ impl Plugins {
         let added = spec
             .plugins
             .iter()
-            .filter(|it| !matches!(it.origin, Origin::BuiltIn(_)));
+            .filter(|it| !matches!(it.origin, Origin::BuiltIn(_)))
+            .filter(|it| self.built_in_instead(it).is_none());
         let needed: BTreeMap<_, _> = added
             .filter_map(|it| {
                 let claims = &generation.plugin(&it.name)?.manifest.claims;

@@ -105,6 +105,10 @@ impl Leader {
             ..Proposed::default()
         };
         let mut wait = self.resolve(&policies, &mut proposed).await;
+        let resolved = proposed.resolved.values();
+        let instead =
+            resolved.filter_map(|it| Some((it.name.clone(), plugins.built_in_instead(it)?)));
+        proposed.built_ins = instead.collect();
         if proposed.problems.is_empty() && proposed.waiting.is_empty() {
             let again = self.decide(&mut proposed).await;
             wait = wait.max(again);

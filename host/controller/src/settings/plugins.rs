@@ -16,7 +16,7 @@ use crate::declared::{PluginSettings, PluginsSource, RolloutSettings};
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PluginsFile {
-    /// Where plugins are declared: `File` for the policy file and `pluginDir`, or `Cluster` for PolicyPlugins. Default `File`.
+    /// Where plugins are declared: `File` for `policyFile` and `pluginDir`, or `Cluster` for PolicyPlugins. Default `File`.
     source: PluginsSource,
     /// How a change of PolicyPlugins is rolled out.
     rollout: Rollout,
@@ -27,7 +27,10 @@ pub(super) struct PluginsFile {
     /// replaces a built-in one always needs one. Default: none.
     #[schemars(length(max = MAX_SIGNERS), inner(regex(pattern = REPOSITORIES), length(max = 255)))]
     unsigned: Vec<String>,
-    /// The directory in the OCI image layout that keeps plugins of registries, so that the controller starts when a registry is down. Default: `store` in the cache directory.
+    /// The directory in the OCI image layout that keeps plugins of registries, so that a process that finds them there starts when a registry
+    /// is down. Replicas can share it, on a volume with the access mode ReadWriteMany. Each file is hashed, and its signature verified, at each
+    /// load, so whoever else can write to it cannot make the controller load anything else. Default: `store` in the cache directory, which a
+    /// new pod has empty.
     #[schemars(with = "Option<String>")]
     store: Option<PathBuf>,
 }

@@ -135,6 +135,8 @@ struct Content {
     broken: Mutex<BTreeSet<String>>,
     pins: AtomicUsize,
     loads: AtomicUsize,
+    /// The built-in plugin of this program, which is shipped with it.
+    built_in: Mutex<Option<Artifact>>,
 }
 
 impl Registry {
@@ -178,6 +180,17 @@ impl Registry {
     /// Lets the loader refuse a plugin.
     pub(crate) fn break_it(&self, artifact: &Artifact) {
         self.0.broken.lock().unwrap().insert(artifact.digest());
+    }
+
+    /// Ships a plugin with the program, as another image does.
+    pub(crate) fn ship(&self, artifact: &Artifact) {
+        *self.0.built_in.lock().unwrap() = Some(artifact.clone());
+    }
+
+    /// Returns the built-in plugin of this name.
+    fn shipped(&self, name: &str) -> Option<Artifact> {
+        let built_in = self.0.built_in.lock().unwrap();
+        built_in.clone().filter(|it| it.text("name") == name)
     }
 
     pub(crate) fn pins(&self) -> usize {
@@ -271,8 +284,18 @@ impl PluginLoader for Registry {
     ) -> Result<Renderer, Vec<Refusal>> {
         self.0.loads.fetch_add(1, Ordering::SeqCst);
         let (mut plugins, mut skipped, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+        let is_replaced = |name: &str| {
+            let mut named = set.iter().map(|it| &it.plugin).filter(|it| it.name == name);
+            named.any(|it| it.digest.is_some() && self.built_in_instead(it).is_none())
+        };
+        let built_in = self.0.built_in.lock().unwrap().clone();
+        if let Some(built_in) = built_in.filter(|it| !is_replaced(&it.text("name"))) {
+            plugins.push(built_in.plugin(OfPlugin::built_in()));
+        }
         for FetchedPlugin { plugin, content } in set {
-            // There is no built-in plugin.
+            if self.built_in_instead(plugin).is_some() {
+                continue;
+            }
             let Some(digest) = plugin.digest.clone() else {
                 continue;
             };
@@ -319,6 +342,12 @@ impl PluginLoader for Registry {
             errors.iter().map(refusal).collect::<Vec<_>>()
         })?;
         Ok(renderer.with_skipped(skipped))
+    }
+
+    fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String> {
+        let shipped = self.shipped(&plugin.name)?.text("version");
+        let version = plugin.version.as_ref()?;
+        (*version <= shipped).then(|| format!("version {version} is not newer than {shipped}"))
     }
 }
 

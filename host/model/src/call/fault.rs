@@ -20,7 +20,7 @@ pub enum Fault {
     },
     /// A claim allows it, but the operator did not grant it.
     #[error(
-        "`{path}`: {what} needs a grant; without one, only {allowed} are allowed; add `grants: [{}]` to the plugin's entry in the policy file",
+        "`{path}`: {what} needs a grant; without one, only {allowed} are allowed; add `grants: [{}]` to its PolicyPlugin",
         quoted(claim)
     )]
     NotGranted {

@@ -40,7 +40,7 @@ impl Meter {
         self.writes
     }
 
-    /// What was used so far of the limits that are counted here: the limit's name in the policy file, what was used, and the limit.
+    /// What was used so far of the limits that are counted here: the limit's name in a PolicyPlugin, what was used, and the limit.
     #[must_use]
     pub const fn used(&self) -> [(&'static str, u64, u64); 7] {
         let limits = &self.limits;

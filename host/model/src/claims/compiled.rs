@@ -75,7 +75,7 @@ pub enum ClaimError {
     },
     /// A claim that is not granted.
     #[error(
-        "claims to {verb} `{path}`, which is not granted; add `grants: [{}]` to the plugin's entry in the policy file",
+        "claims to {verb} `{path}`, which is not granted; add `grants: [{}]` to its PolicyPlugin",
         quoted(path)
     )]
     NotGranted {
@@ -86,7 +86,7 @@ pub enum ClaimError {
     },
     /// A pod set of `nodeSets` that is not granted.
     #[error(
-        "its `nodeSets` let `numNodes` set `{path}`, which is not granted; add `grants: [{}]` to the plugin's entry in the policy file",
+        "its `nodeSets` let `numNodes` set `{path}`, which is not granted; add `grants: [{}]` to its PolicyPlugin",
         quoted(path)
     )]
     NodeSetNotGranted {

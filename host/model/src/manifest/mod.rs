@@ -79,7 +79,7 @@ pub struct Manifest {
     /// it has no configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Schema>,
-    /// The schema of the plugin's configuration in the policy file, in the same subset; absent if it has none.
+    /// The schema of the plugin's configuration in its PolicyPlugin, in the same subset; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operator_config_schema: Option<Schema>,
 }

@@ -20,7 +20,7 @@ pub enum PlanError {
         name: Arc<str>,
     },
     /// More than [`MAX_PLUGINS`] are loaded.
-    #[error("{} plugins are loaded, but at most {MAX_PLUGINS} are supported; remove some, or disable them in the policy file", .plugins.len())]
+    #[error("{} plugins are loaded, but at most {MAX_PLUGINS} are supported; remove some, or disable them in their PolicyPlugins", .plugins.len())]
     TooMany {
         /// Their names.
         plugins: Vec<Arc<str>>,
@@ -77,7 +77,7 @@ pub enum PlanError {
         first: Arc<str>,
         /// The other.
         second: Arc<str>,
-        /// The plugin whose manifest excludes it, otherwise the policy file does.
+        /// The plugin whose manifest excludes it, otherwise a PolicyPlugin does.
         by: Option<Arc<str>>,
     },
     /// Two plugins are active for every TrainJob, but exclude each other.
@@ -109,8 +109,8 @@ pub enum PlanError {
 /// Who excludes two plugins from running together, and what to do.
 fn excluded(by: Option<&str>) -> String {
     match by {
-        Some(by) => format!("the manifest of `{by}` excludes the combination; disable one in the runtime, or have the operator order them by `after` in the policy file"),
-        None => "the policy file excludes the combination; disable one in the runtime, or remove it from `excludes`".to_owned(),
+        Some(by) => format!("the manifest of `{by}` excludes the combination; disable one in the runtime, or have the operator order them by `after` in a PolicyPlugin"),
+        None => "a PolicyPlugin excludes the combination; disable one in the runtime, or remove it from `excludes`".to_owned(),
     }
 }
 

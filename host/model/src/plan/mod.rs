@@ -60,7 +60,7 @@ pub enum EdgeReason {
         /// The path as the second claims it.
         path: String,
     },
-    /// The order is declared, in a manifest or the policy file.
+    /// The order is declared, in a manifest or a PolicyPlugin.
     Declared,
 }
 
@@ -164,7 +164,7 @@ impl Generation {
         &self.edges
     }
 
-    /// Whether the order of the two is declared, in a manifest or the policy file.
+    /// Whether the order of the two is declared, in a manifest or a PolicyPlugin.
     #[must_use]
     pub fn is_declared(&self, a: &str, b: &str) -> bool {
         self.precedence.is_declared(a, b)
@@ -298,7 +298,7 @@ impl Generation {
         cycles::find(self, &rest)
     }
 
-    /// Returns the one of two excluded plugins whose manifest excludes the other, if it is not the policy file that does.
+    /// Returns the one of two excluded plugins whose manifest excludes the other, if it is not a PolicyPlugin that does.
     #[must_use]
     pub fn excluding(&self, first: &str, second: &str) -> Option<Arc<str>> {
         let by = pair::excluding(self.plugin(first)?, self.plugin(second)?)?;

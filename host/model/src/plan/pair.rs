@@ -366,7 +366,7 @@ mod tests {
         let error = Generation::new((0..=MAX_PLUGINS).map(|at| plugin(at, 1, 0..at))).unwrap_err();
         assert_eq!(
             error.first().unwrap().to_string(),
-            "65 plugins are loaded, but at most 64 are supported; remove some, or disable them in the policy file"
+            "65 plugins are loaded, but at most 64 are supported; remove some, or disable them in their PolicyPlugins"
         );
         assert_eq!(error.len(), 1);
     }

@@ -1,8 +1,8 @@
-//! The entries of a policy file that resolve a conflict of two plugins. They can be pasted as they are.
+//! The lines of PolicyPlugins that resolve a conflict of two plugins. They can be pasted into `spec` as they are.
 
 use std::sync::Arc;
 
-/// The entries of a policy file that resolve a conflict or a cycle, without those that the claims of the two plugins rule out.
+/// The lines of PolicyPlugins that resolve a conflict or a cycle, without those that the claims of the two plugins rule out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaysOut {
     /// Pairs that can be ordered: the first after the second.
@@ -14,7 +14,7 @@ pub struct WaysOut {
 }
 
 impl WaysOut {
-    /// Returns the entries that disable one of some plugins.
+    /// Returns the lines that disable one of some plugins.
     pub(super) fn disabling<'n>(names: impl IntoIterator<Item = &'n Arc<str>>) -> Self {
         Self {
             disabled: names.into_iter().cloned().collect(),
@@ -22,7 +22,7 @@ impl WaysOut {
         }
     }
 
-    /// The entries, after what an author of one of the plugins can do.
+    /// The lines, after what an author of one of the plugins can do.
     #[must_use]
     pub fn of_author_or_operator(&self) -> String {
         let by_author = match self.orders.as_slice() {
@@ -35,7 +35,7 @@ impl WaysOut {
         format!("{by_author}{}", self.in_words())
     }
 
-    /// The entries, with what they do.
+    /// The lines, with what they do.
     #[must_use]
     pub fn in_words(&self) -> String {
         let pairs = |pairs: &[(Arc<str>, Arc<str>)], setting: &str, purpose| {
@@ -59,15 +59,12 @@ impl WaysOut {
         let ways: Vec<_> = ways
             .map(|(entries, purpose)| format!("{} {purpose}", entries.join(" or ")))
             .collect();
-        format!(
-            "add one of these lines to `plugins` in the policy file: {}",
-            ways.join(", ")
-        )
+        format!("set one of these in a PolicyPlugin: {}", ways.join(", "))
     }
 }
 
 fn entry(name: &str, setting: &str) -> String {
-    format!("`- {{name: {}, {setting}}}`", plain(name))
+    format!("`{setting}` for `{name}`")
 }
 
 /// A plugin's name as a YAML string: quoted if YAML would parse it as a number, a boolean or null.

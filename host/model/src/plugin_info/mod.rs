@@ -116,10 +116,10 @@ pub struct PluginInfo {
 #[derive(Debug, Error)]
 pub enum PluginError {
     /// The operator disabled it.
-    #[error("the plugin `{0}` is disabled in the policy file")]
+    #[error("the plugin `{0}` is disabled in its PolicyPlugin")]
     Disabled(String),
-    /// The policy file accepts only another digest for its name.
-    #[error("plugin {id}: the policy file accepts only digest {wanted} for this name")]
+    /// Its PolicyPlugin accepts only another digest.
+    #[error("plugin {id}: its PolicyPlugin accepts only digest {wanted}")]
     Digest {
         /// The plugin.
         id: PluginId,
@@ -135,7 +135,7 @@ pub enum PluginError {
         errors: Vec<ClaimError>,
     },
     /// The operator configuration is invalid according to the plugin's schema.
-    #[error("plugin {id}: `config` in the policy file: {}", join(errors, "; "))]
+    #[error("plugin {id}: `config` in its PolicyPlugin: {}", join(errors, "; "))]
     OperatorConfig {
         /// The plugin.
         id: PluginId,

@@ -21,7 +21,7 @@ pub struct PinnedSettings {
     pub limits: BTreeMap<String, u64>,
     /// The digest of the operator's configuration, with the defaults of its schema.
     pub operator_config: String,
-    /// The digest of `after` and `before` in the policy file.
+    /// The digest of `after` and `before` in PolicyPlugins.
     pub order: String,
 }
 

@@ -231,11 +231,11 @@ fn claims(out: &mut String) {
          `containers[@base]` the containers that no plugin added. A claim to write a path includes reading it. What a plugin has \
          created, it may write. A claim that cannot match anything, such as `containers[A_B]` or `lookups[v1/Secret/*]`, is \
          refused when the manifest is checked.\n\n\
-         A claim to write is allowed by default, needs a grant (`grants` in the policy file), or is never allowed. `own` means \
+         A claim to write is allowed by default, needs a grant (`grants` of a PolicyPlugin), or is never allowed. `own` means \
          that the claim is allowed by default for the plugin's own objects and volumes, for values without a source, and for ports \
          that are not host ports; otherwise, it needs a grant. Labels and annotations that controllers obey, such as those of \
          Kubernetes, schedulers, networks and clouds, except those of `app.kubernetes.io`, need a claim and a grant with their full \
-         name. The domains are {}, and those below them; the operator changes the list with `obeyedDomains` in the policy file. \
+         name. The domains are {}, and those below them; the operator changes the list with `rendering.obeyedDomains` in the controller's configuration. \
          Built-in plugins are granted their claims.\n\n\
          Claims to read the record or the TrainJob need no grant. Lookups need one, except for a ConfigMap with a fixed name, such \
          as `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, such as \
@@ -346,7 +346,7 @@ fn target<'s>(root: &'s Value, property: &'s Value) -> (&'s Value, bool) {
 
 fn limits(out: &mut String) {
     out.push_str(
-        "\n## Limits\n\nLimits of one call. Set them for a plugin with `limits` in the policy file. Errors name the plugin with its \
+        "\n## Limits\n\nLimits of one call. Set them for a plugin with `limits` of its PolicyPlugin. Errors name the plugin with its \
          version and digest, and the phase.\n\n",
     );
     let schema = serde_json::to_value(schemars::schema_for!(Limits)).unwrap();

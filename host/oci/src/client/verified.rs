@@ -79,8 +79,8 @@ impl Client {
     }
 
     /// Returns a plugin that [`store_verified`](Self::store_verified) stored before, after its signatures were verified again, because a key
-    /// may not count any more. No registry is asked. The folder has to be one that nobody else writes, because it counts as the repository of
-    /// the reference.
+    /// may not count any more. No registry is asked: the folder counts as the repository of
+    /// the reference. Whoever else can write to it can neither change the content of a digest nor forge a signature.
     ///
     /// # Errors
     /// The reference has no digest, the folder does not have the plugin, or none of its signatures counts.

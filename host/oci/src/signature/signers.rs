@@ -158,13 +158,13 @@ impl Signers {
         errors
     }
 
-    /// Whether the repository of a plugin is listed, so that its registry may be asked for it: the plugin may be unsigned there, or a signer
-    /// whose `repositories` have it may sign it.
+    /// Whether the registry of a plugin may be asked for it: its repository is listed, because the plugin may be unsigned there, or a signer
+    /// whose `repositories` have it may sign it. Keys of a command line have no list: their user chooses the references, too.
     #[must_use]
     pub fn allow(&self, plugin: PluginName<'_>, repository: &str) -> bool {
         let permits = |trusted: &Trusted| match trusted {
             Trusted::Signer(signer) => signer.permit(plugin, Some(repository)).is_ok(),
-            Trusted::Key { .. } => false,
+            Trusted::Key { .. } => true,
         };
         self.permit_unsigned(plugin, Some(repository)) || self.trusted.iter().any(permits)
     }

@@ -18,23 +18,23 @@ pub struct DisabledPlugin {
 /// What disables a plugin for a TrainJob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DisabledBy {
-    /// The policy file, for the TrainJob's namespace.
+    /// The PolicyPlugin, for the TrainJob's namespace.
     Namespace(String),
-    /// The policy file, for the TrainJob's runtime.
+    /// The PolicyPlugin, for the TrainJob's runtime.
     Runtime(String),
     /// The operator's settings, which enable it for other TrainJobs only.
     NotSelected,
-    /// The TrainJob, which the policy file permits.
+    /// The TrainJob, which the PolicyPlugin permits.
     TrainJob,
 }
 
 impl fmt::Display for DisabledBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Namespace(name) => write!(f, "policy file, for namespace {name}"),
-            Self::Runtime(name) => write!(f, "policy file, for {name}"),
+            Self::Namespace(name) => write!(f, "PolicyPlugin, for namespace {name}"),
+            Self::Runtime(name) => write!(f, "PolicyPlugin, for {name}"),
             Self::NotSelected => {
-                f.write_str("policy file, whose `enabledFor` does not select the TrainJob")
+                f.write_str("PolicyPlugin, whose `enabledFor` does not select the TrainJob")
             }
             Self::TrainJob => write!(
                 f,
@@ -50,7 +50,7 @@ pub(super) struct Subject<'a> {
     job: &'a TrainJob,
     /// The namespace in which it is rendered, whatever its own metadata says.
     namespace: &'a str,
-    /// Its runtime, as the policy file names it.
+    /// Its runtime, as the PolicyPlugin names it.
     runtime: String,
 }
 

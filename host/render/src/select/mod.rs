@@ -263,7 +263,7 @@ impl Selection<'_> {
         }
         let message = match when {
             ActiveWhen::Always => format!(
-                "the operator does not allow TrainJobs to disable the plugin `{name}`; remove it, or ask the operator to set `trainJobsMayDisable` for it in the policy file"
+                "the operator does not allow TrainJobs to disable the plugin `{name}`; remove it, or ask the operator to set `trainJobsMayDisable` for it in its PolicyPlugin"
             ),
             when => format!(
                 "the plugin `{name}` cannot be disabled, because it is not always active, but activated by `{when}`; remove it, or use a runtime that does not activate the plugin"

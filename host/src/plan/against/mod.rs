@@ -28,7 +28,7 @@ use crate::{
     upgrade::{Change, VersionProblem, changes, version_problem},
 };
 
-/// What a change of plugins and of the policy file would change.
+/// What a change of plugins and of PolicyPlugins would change.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PlanImpact {
@@ -123,7 +123,7 @@ impl<T: Ord + Clone> AddedRemoved<T> {
     }
 }
 
-/// Reports what a new plugin file and a new policy file would change.
+/// Reports what a new plugin file and new PolicyPlugins would change.
 pub(super) fn run(
     args: &PlanArgs,
     file: Option<&Path>,

@@ -49,7 +49,7 @@ pub(super) struct CasesArgs {
     /// plugins look up [default: `cases` in the plugin's directory].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(super) cases: Option<PathBuf>,
-    /// The policy file, with grants, limits and configuration of plugins [default: `policy.yaml` in the plugin's directory, if it exists]. Without one,
+    /// The file with PolicyPlugins, which have grants, limits and configuration of plugins [default: `policy.yaml` in the plugin's directory, if it exists]. Without one,
     /// the plugin is granted what it claims.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     policy: Option<PathBuf>,

@@ -21,7 +21,7 @@ pub(in crate::plugin) struct Usage {
     claims: u128,
     /// What ended calls because it was missing.
     pub(in crate::plugin) missing: BTreeSet<Missing>,
-    /// The most that a call used of each limit, by the limit's name in the policy file: the amount and the limit.
+    /// The most that a call used of each limit, by the limit's name in a PolicyPlugin: the amount and the limit.
     pub(in crate::plugin) most: BTreeMap<&'static str, (u64, u64)>,
 }
 

@@ -18,9 +18,8 @@ use trainyard_model::{
 
 use self::source::{ArtifactReport, Source};
 use crate::{
-    args::{CacheArgs, RegistryArgs, ReportFormat},
+    args::{CacheArgs, RegistryArgs, ReportFormat, SignerArgs},
     load, output,
-    plugin::registry::SignerArgs,
     report::ErrorList,
 };
 
@@ -120,7 +119,7 @@ struct Inspection {
     /// The paths that need a grant.
     needed_grants: BTreeSet<ClaimPath>,
     imports: Vec<String>,
-    /// Why it would not be loaded beside the built-in plugins without a policy file.
+    /// Why it would not be loaded beside the built-in plugins without a PolicyPlugin.
     refusals: Vec<String>,
 }
 
@@ -164,8 +163,8 @@ impl Inspection {
         lines.push("imports:".to_owned());
         lines.extend(self.imports.iter().map(|import| format!("  {import}")));
         lines.push(match self.refusals.as_slice() {
-            [] => "Without a policy file, it would be loaded.".to_owned(),
-            _ => "Without a policy file, it would not be loaded:".to_owned(),
+            [] => "Without a PolicyPlugin, it would be loaded.".to_owned(),
+            _ => "Without a PolicyPlugin, it would not be loaded:".to_owned(),
         });
         lines.extend(self.refusals.iter().map(|refusal| format!("  {refusal}")));
         lines

@@ -10,11 +10,11 @@ use trainyard_oci::{
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
-    args::RegistryArgs,
+    args::{RegistryArgs, SignerArgs},
     built_ins::plugin_name,
     output::{self, Transfer},
     plugin::{
-        registry::{SignerArgs, signed_line},
+        registry::signed_line,
         screened::{screened, screened_bytes},
     },
     report::ErrorList,

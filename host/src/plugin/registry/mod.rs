@@ -12,7 +12,7 @@ pub(super) use self::{
     copy::{CopyArgs, run as copy},
     pull::{PullArgs, run as pull},
     push::{PushArgs, run as push},
-    signed::{SignerArgs, line as signed_line},
+    signed::line as signed_line,
     verify::{VerifyArgs, run as verify},
 };
 

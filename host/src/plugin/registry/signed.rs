@@ -1,38 +1,22 @@
 //! Who has to have signed a plugin, for the commands that take one from a registry.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
-use trainyard_controller::settings::LoadedSettings;
 use trainyard_model::text::listed;
-use trainyard_oci::{Location, OciError, PluginName, PublicKey, Requirement, Signed, Signers};
+use trainyard_oci::{Location, OciError, PluginName, Requirement, Signed, Signers};
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
-    args::RegistryArgs,
+    args::{RegistryArgs, SignerArgs},
     built_ins::plugin_name,
     output::{self, Transfer},
     plugin::screened::screened_bytes,
     report::ErrorList,
 };
 
-/// The most bytes of a file with a key.
-const KEY_BYTES: u64 = 64 << 10;
-
 /// The most signers in a line.
 const LISTED: usize = 8;
-
-/// Whose signatures count.
-#[derive(Debug, Args)]
-pub(in crate::plugin) struct SignerArgs {
-    /// A public key, such as cosign.pub, that must have signed the plugin. Can be repeated: one of the keys is enough.
-    #[arg(long, value_name = "FILE", conflicts_with = "signers", value_hint = clap::ValueHint::FilePath)]
-    key: Vec<PathBuf>,
-    /// A configuration file of the controller, whose `plugins.signers` and `plugins.unsigned` say which plugins are accepted. Its other keys have
-    /// no effect.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    signers: Option<PathBuf>,
-}
 
 /// Whose signatures count, for which plugin.
 #[derive(Debug, Args)]
@@ -51,36 +35,6 @@ pub(super) struct PulledPlugin {
     pub(super) reference: String,
     /// Who signed it, if that was asked for.
     pub(super) signed: Option<Signed>,
-}
-
-impl SignerArgs {
-    /// Returns whose signatures count; `None` if that is not asked for.
-    pub(in crate::plugin) fn signers(&self) -> Result<Option<Signers>, ErrorList> {
-        if let Some(file) = &self.signers {
-            let loaded = LoadedSettings::read(file).map_err(ErrorList::from_iter)?;
-            let signers = loaded.settings.plugins.signers;
-            if signers.is_empty() {
-                return Err(ErrorList::from_iter([format!(
-                    "{}: plugins.signers: is missing, so no plugin would be accepted; add who may sign plugins",
-                    output::path(file)
-                )]));
-            }
-            return Ok(Some(signers));
-        }
-        let keys = self.key.iter().map(|file| read_key(file));
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
-        Ok((!keys.is_empty()).then(|| Signers::of_keys(keys)))
-    }
-}
-
-/// Reads a public key, which is named by its file.
-fn read_key(file: &Path) -> Result<(String, PublicKey), ErrorList> {
-    let name = output::path(file);
-    let failure = |reason: String| ErrorList::from_iter([format!("{name}: {reason}")]);
-    let text = trainyard_api::inputs::read_file(file, KEY_BYTES);
-    let text = text.map_err(|error| failure(error.to_string()))?;
-    let key = PublicKey::from_pem(&text).map_err(|error| failure(error.to_string()))?;
-    Ok((name, key))
 }
 
 /// Returns a line on who signed a plugin.

@@ -29,7 +29,7 @@ pub(super) struct Plugin {
     pub(super) manifest: &'static str,
     /// The schema of its configuration, which the SDK derives in Rust.
     pub(super) schema: &'static str,
-    /// The policy file, if the plugin needs grants.
+    /// The PolicyPlugin, if the plugin needs grants.
     pub(super) policy: Option<&'static str>,
     /// The cases, which are the same in each language.
     pub(super) cases: &'static [File],

@@ -27,7 +27,7 @@ pub(crate) struct TestArgs {
     /// Write the expected files instead of comparing with them. Nothing is written if a case could not be rendered.
     #[arg(long)]
     update: bool,
-    /// Run again whenever a source, a case or the policy file changes, until Ctrl-C.
+    /// Run again whenever a source, a case or a PolicyPlugin changes, until Ctrl-C.
     #[arg(long, conflicts_with = "update")]
     watch: bool,
     /// The output format.

@@ -110,7 +110,7 @@ impl MockInput {
         self
     }
 
-    /// Sets the namespace of the catalog (`catalogNamespace` in the policy file). Objects in this namespace are those that
+    /// Sets the namespace of the catalog (`rendering.catalogNamespace`). Objects in this namespace are those that
     /// [`Lookups::find_in_catalog`](crate::Lookups::find_in_catalog) finds.
     #[must_use]
     pub fn catalog_namespace(mut self, namespace: &str) -> Self {
@@ -118,7 +118,7 @@ impl MockInput {
         self
     }
 
-    /// Sets a fact of the operator's policy file, such as `status/url`, or one of the host's own, such as `host/status-ca`.
+    /// Sets a fact of the operator, such as `status/url`, or one of the host's own, such as `host/status-ca`.
     #[must_use]
     pub fn fact(mut self, name: &str, text: &str) -> Self {
         if name.starts_with(HOST_PREFIX) {

@@ -160,14 +160,14 @@ impl MockJob {
         self
     }
 
-    /// Sets the plugin's configuration in the policy file (`config`).
+    /// Sets the plugin's configuration in its PolicyPlugin (`config`).
     #[must_use]
     pub fn operator_config(mut self, config: Value) -> Self {
         self.settings.operator.operator_config = Arc::new(config);
         self
     }
 
-    /// Adds grants, as in the policy file's `grants`.
+    /// Adds grants, as in `grants` of a PolicyPlugin.
     #[must_use]
     pub fn grants(mut self, grants: &[&str]) -> Self {
         self.settings.add_grants(grants);
@@ -181,7 +181,7 @@ impl MockJob {
         self
     }
 
-    /// Sets a limit of one call, as in the policy file's `limits`. The mock host does not measure fuel, memory and time.
+    /// Sets a limit of one call, as in `limits` of a PolicyPlugin. The mock host does not measure fuel, memory and time.
     #[must_use]
     pub fn limit(mut self, name: &str, limit: u64) -> Self {
         self.settings.set_limit(name, limit);
@@ -209,7 +209,7 @@ impl MockJob {
         self
     }
 
-    /// Sets a fact of the operator's policy file, such as `status/url`, or one of the host's own, such as `host/status-ca`.
+    /// Sets a fact of the operator, such as `status/url`, or one of the host's own, such as `host/status-ca`.
     #[must_use]
     pub fn fact(mut self, name: &str, text: &str) -> Self {
         if name.starts_with(HOST_PREFIX) {

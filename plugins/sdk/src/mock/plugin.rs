@@ -10,7 +10,7 @@ use crate::{PluginParts, native::NativePlugin};
 
 /// A plugin with the operator's settings for it, for a test with several plugins.
 ///
-/// Each of them is one in the policy file. A plugin without settings has the default grants and limits.
+/// Each of them is one of a PolicyPlugin. A plugin without settings has the default grants and limits.
 ///
 /// ```
 /// use serde_json::json;
@@ -45,7 +45,7 @@ impl MockPlugin {
         }
     }
 
-    /// Adds grants (`grants` in the policy file).
+    /// Adds grants (`grants` of a PolicyPlugin).
     #[must_use]
     pub fn grants(mut self, grants: &[&str]) -> Self {
         self.settings.add_grants(grants);
@@ -88,7 +88,7 @@ impl MockPlugin {
     }
 }
 
-/// The operator's settings for a plugin. Grants and limits are as in a policy file, and are parsed when the plugin is loaded.
+/// The operator's settings for a plugin. Grants and limits are as in a PolicyPlugin, and are parsed when the plugin is loaded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MockSettings {
     pub(super) operator: Settings,

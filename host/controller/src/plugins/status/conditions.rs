@@ -42,6 +42,9 @@ pub(super) fn conditions(
     conditions.collect()
 }
 
+/// The reason if a built-in plugin is used, because it is as new as the one of the PolicyPlugin.
+const BUILT_IN_IS_NEWER: &str = "BuiltInIsNewer";
+
 type Found = (ConditionStatus, String, String);
 
 fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Found {
@@ -122,6 +125,10 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
                 "the controller's configuration accepts it without a signature",
             ),
         },
+        PluginCondition::Loaded if proposed.built_ins.contains_key(name) => {
+            let why = proposed.built_ins.get(name).map_or("", String::as_str);
+            of(ConditionStatus::False, BUILT_IN_IS_NEWER, why)
+        }
         // The set was not loaded.
         _ if others_fail && !is_in_revision => of(
             ConditionStatus::Unknown,
@@ -198,6 +205,13 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
     let is_running = running.is_some_and(|(_, running)| is_same(running, plugin));
     if is_running && plugin.settings.disabled {
         return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
+    }
+    if is_running && facts.proposed.built_ins.contains_key(name) {
+        return of(
+            ConditionStatus::False,
+            BUILT_IN_IS_NEWER,
+            "see the condition Loaded; TrainJobs that have not started are rendered with the built-in plugin",
+        );
     }
     if is_running {
         return of(

@@ -4,7 +4,7 @@ use trainyard_controller::plugins::{PluginCondition, Problem, SourceError};
 use trainyard_oci::{LayoutError, OciError, Problem as OciProblem, RegistryError, SignatureError};
 
 /// Returns what is wrong with a plugin.
-pub(super) fn problem(condition: PluginCondition, reason: &str, message: String) -> Problem {
+pub(crate) fn problem(condition: PluginCondition, reason: &str, message: String) -> Problem {
     Problem {
         condition,
         reason: reason.to_owned(),

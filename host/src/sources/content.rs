@@ -12,11 +12,11 @@ use super::refusal::problem;
 use crate::output;
 
 /// Where content is on this machine.
-pub(super) struct Content {
+pub(crate) struct Content {
     /// The folder that keeps plugins of registries.
-    pub(super) store: PathBuf,
+    pub(crate) store: PathBuf,
     /// The folder with the files that PolicyPlugins name.
-    pub(super) plugin_dir: Option<PathBuf>,
+    pub(crate) plugin_dir: Option<PathBuf>,
 }
 
 impl Content {
@@ -47,7 +47,7 @@ impl Content {
     }
 
     /// Reads the file of a plugin of a revision, and checks its digest.
-    pub(super) fn of(&self, plugin: &ResolvedPlugin) -> Result<Vec<u8>, Problem> {
+    pub(crate) fn of(&self, plugin: &ResolvedPlugin) -> Result<Vec<u8>, Problem> {
         let wanted = plugin.digest.as_deref().unwrap_or_default();
         let (bytes, place) = match &plugin.origin {
             Origin::File(file) => (self.file(&file.name)?, "the plugin directory"),
@@ -58,7 +58,8 @@ impl Content {
         Ok(bytes)
     }
 
-    fn stored(&self, digest: &str) -> Result<Vec<u8>, Problem> {
+    /// Reads a plugin of a registry that is kept, by the digest of its file.
+    pub(crate) fn stored(&self, digest: &str) -> Result<Vec<u8>, Problem> {
         let failed = |message| problem(PluginCondition::Pulled, "NotStored", message);
         let digest: Digest = digest
             .parse()

@@ -24,6 +24,7 @@ use trainyard_sandbox::{
 use super::{
     content::{Content, check_digest},
     refusal::{of_oci, problem, retry},
+    replaced::file_of_built_in,
 };
 use crate::{args::RegistryArgs, built_ins::plugin_name, compile_worker};
 
@@ -33,7 +34,7 @@ const YOUNG: Duration = Duration::from_secs(3_600);
 type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, SourceError>> + Send + 'a>>;
 
 /// Registries and the plugin directory.
-pub(super) struct Registries {
+pub(crate) struct Registries {
     content: Arc<Content>,
     signers: Signers,
     registry: RegistryArgs,
@@ -42,7 +43,7 @@ pub(super) struct Registries {
 }
 
 impl Registries {
-    pub(super) fn new(content: Arc<Content>, signers: Signers, registry: RegistryArgs) -> Self {
+    pub(crate) fn new(content: Arc<Content>, signers: Signers, registry: RegistryArgs) -> Self {
         Self {
             content,
             signers,
@@ -137,15 +138,7 @@ impl Registries {
     }
 
     async fn pin_file(&self, name: &str, source: &FileSource) -> Result<Pinned, SourceError> {
-        if let PluginName::BuiltIn(_) = plugin_name(name) {
-            return Err(SourceError::Refused(problem(
-                PluginCondition::Verified,
-                "NotSigned",
-                format!(
-                    "`{name}` is a built-in plugin, and only a signed plugin of a registry may replace it; use a source in a registry, or name the plugin differently"
-                ),
-            )));
-        }
+        file_of_built_in(name).map_err(SourceError::Refused)?;
         let (content, file) = (self.content.clone(), source.name.clone());
         let bytes = blocking(move || content.file(&file).map_err(SourceError::Refused)).await?;
         let digest = sha256_digest(&bytes);
