@@ -75,7 +75,7 @@ enum Pair {
 impl Comparer {
     pub(super) fn new(reconciler: &Reconciler) -> Self {
         Self {
-            reconciler: reconciler.for_dry_runs(LIMIT),
+            reconciler: reconciler.for_dry_runs(LIMIT).judging(),
             places: FairSemaphore::new(AT_ONCE, NonZeroUsize::MIN.saturating_add(AT_ONCE)),
         }
     }
@@ -215,6 +215,8 @@ async fn judge(
         (Ok(old), Ok(new)) if old == new => Pair::Same,
         (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
         (Err(old), Err(new)) if !may_pass(&old) && !may_pass(&new) => Pair::Same,
+        // Its calls time out in all namespaces, as this one has just done, and those of the older one do not.
+        (Ok(_), Err(new)) if new.fails_everywhere() => Pair::Refused,
         // Neither has got to the plugins.
         (Err(old), Err(new)) if is_of_runtime(&old) && is_of_runtime(&new) => Pair::Same,
         (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,
