@@ -59,6 +59,7 @@ impl GuardedPlugin {
         let plugin = &self.info().id;
         if ended.turn == Some(Turn::Begins) {
             let failing = self.breakers.failing();
+            let failing = failing.filter(|(of, _)| of == phase);
             let last = failing.and_then(|(_, failing)| failing.last);
             tracing::error!(
                 %plugin,
@@ -83,7 +84,9 @@ impl GuardedPlugin {
 fn end_of(end: &Result<(), CallFailure>) -> (CallEnd, Option<FailureWords>) {
     let failure = match end {
         Ok(()) | Err(CallFailure::Refused(_)) => return (CallEnd::Answered, None),
-        Err(CallFailure::NotLoaded(_) | CallFailure::Missing(_)) => return (CallEnd::Undecided, None),
+        Err(CallFailure::NotLoaded(_) | CallFailure::Missing(_)) => {
+            return (CallEnd::Undecided, None);
+        }
         Err(failure) => failure,
     };
     let kind = failure.kind();
@@ -131,7 +134,8 @@ impl Plugin for GuardedPlugin {
 
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let caller = (call.job().namespace.clone(), phase);
-        if let Err(refusal) = self.breakers.admit(&caller, ASKS.get()) {
+        let asks = ASKS.get();
+        if let Err(refusal) = self.breakers.admit(&caller, asks) {
             return CallOutcome {
                 call,
                 end: Err(busy(refusal)),
@@ -139,7 +143,7 @@ impl Plugin for GuardedPlugin {
             };
         }
         let mut finished = self.plugin.run(phase, call);
-        let ended = self.breakers.ended(&caller, end_of(&finished.end));
+        let ended = self.breakers.ended((&caller, asks), end_of(&finished.end));
         self.log(&caller, ended);
         // Where calls fail in all namespaces, it is not the host that is busy.
         if matches!(finished.end, Err(CallFailure::Busy(Busy::WallClock(_))))
@@ -183,7 +187,7 @@ mod tests {
         }
 
         fn ended(&self, caller: &Caller, end: CallEnd) {
-            self.breakers.ended(caller, (end, None));
+            self.breakers.ended((caller, Asks::ToUse), (end, None));
         }
     }
 

@@ -34,7 +34,11 @@ impl LoadedBreakers {
     }
 
     /// Notes the end of a call. `words` says why it failed, if it did.
-    pub(crate) fn ended(&self, caller: &Caller, end: (CallEnd, Option<FailureWords>)) -> Ended {
+    pub(crate) fn ended(
+        &self,
+        caller: (&Caller, Asks),
+        end: (CallEnd, Option<FailureWords>),
+    ) -> Ended {
         let now = (Instant::now(), SystemTime::now());
         self.state().ended(caller, end, now)
     }

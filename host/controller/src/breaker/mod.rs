@@ -138,9 +138,8 @@ impl Breaker {
                 false
             }
             // A call that ends while the breaker is open began before.
-            (State::Closed(_) | State::Open { .. }, _) | (State::Trying { .. }, CallEnd::Exhausted) => {
-                false
-            }
+            (State::Closed(_) | State::Open { .. }, _)
+            | (State::Trying { .. }, CallEnd::Exhausted) => false,
         }
     }
 

@@ -13,7 +13,10 @@ use prometheus_client::{
 };
 use trainyard_model::plugin_info::PluginInfo;
 
-use super::{label::Label, labels::{DigestLabels, NameLabels}};
+use super::{
+    label::Label,
+    labels::{DigestLabels, NameLabels},
+};
 use crate::breaker::LoadedBreakers;
 
 /// The breakers of all loaded plugins. Two generations may have plugins of one name.

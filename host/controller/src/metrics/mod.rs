@@ -36,8 +36,8 @@ pub use held_text::HeldText;
 use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
 use labels::{
-    ApiLabels, ControllerLabels, FailureLabels, FileLabels, KindLabels,
-    PlanLabels, PluginLabels, ReasonLabels, ResultLabels,
+    ApiLabels, ControllerLabels, FailureLabels, FileLabels, KindLabels, PlanLabels, PluginLabels,
+    ReasonLabels, ResultLabels,
 };
 use load::{QueueMetrics, TaskMetrics};
 use plugins::RevisionMetrics;

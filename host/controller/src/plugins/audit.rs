@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use trainyard_config::policy_plugin::{ConditionStatus, PluginRevisionSpec, PolicyPluginStatus, Stage};
+use trainyard_config::policy_plugin::{
+    ConditionStatus, PluginRevisionSpec, PolicyPluginStatus, Stage,
+};
 
 use super::{
     Leader, ObjectName, PluginCondition,

@@ -7,13 +7,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use conditions::conditions;
 use k8s_openapi::jiff::Timestamp;
-use trainyard_model::{plugin::Phase, plugin_info::PluginId};
 use trainyard_config::policy_plugin::{
     ConditionStatus, MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus, ReplicaCount,
     ResolvedPlugin, TrainJobCount,
 };
+use trainyard_model::{plugin::Phase, plugin_info::PluginId};
 
-use crate::breaker::Failing;
 use super::{
     Leader, PluginCondition,
     difference::is_same,
@@ -22,6 +21,7 @@ use super::{
     objects::{PolicyPluginState, RevisionState},
     rollout::{RevisionFacts, running},
 };
+use crate::breaker::Failing;
 
 /// A revision with everything that is known of it.
 pub(super) struct KnownRevision {
