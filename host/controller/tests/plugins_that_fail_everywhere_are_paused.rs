@@ -197,13 +197,14 @@ async fn another_version_of_it_is_not_paused() {
     for series in all {
         assert!(has_series(&world, series), "{series}");
     }
-    for version in ["2.0.0", "3.0.0"] {
-        let corrected = world.registry.push(&Artifact::stamp("stamp", version));
-        world.declare("stamp", &corrected);
-        for team in TEAMS {
-            world.until_stamped(team, "bad", version).await;
-        }
+    let corrected = Artifact::stamp("stamp", "2.0.0");
+    world.declare("stamp", &world.registry.push(&corrected));
+    for team in TEAMS {
+        world.until_stamped(team, "bad", "2.0.0").await;
     }
+    let newer = Artifact::stamp("stamp", "3.0.0");
+    world.declare("stamp", &world.registry.push(&newer));
+    world.until_stage(3, "Running").await;
     world
         .until_condition("stamp", "Paused", "False", "NotPaused")
         .await;
