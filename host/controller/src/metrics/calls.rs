@@ -149,3 +149,82 @@ fn errors(labels: &CallLabels, kind: &'static str) -> ErrorLabels {
         digest: labels.digest.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use prometheus_client::encoding::text;
+    use trainyard_model::plugin::{Busy, Limit};
+
+    use super::*;
+
+    fn plugin(digest: char) -> PluginId {
+        PluginId {
+            name: "torch".into(),
+            version: "1.0.0".into(),
+            digest: format!("sha256:{}", digest.to_string().repeat(64)).into(),
+        }
+    }
+
+    fn call(metrics: &CallMetrics, plugin: &PluginId) {
+        let failures = [
+            CallFailure::NotLoaded(String::new()),
+            CallFailure::limit(Limit::Writes(1)),
+            CallFailure::Busy(Busy::Pool),
+            CallFailure::Trap {
+                kind: String::new(),
+                message: None,
+            },
+            CallFailure::Busy(Busy::Open {
+                calls: 5,
+                within: 60,
+            }),
+            CallFailure::Busy(Busy::OpenEverywhere {
+                namespaces: 3,
+                within: 600,
+            }),
+        ];
+        let ends = failures.iter().map(Some).chain([None]);
+        for (error, phase) in ends.zip(Phase::ALL.into_iter().cycle()) {
+            assert!(error.is_none_or(|error| CallFailure::KINDS.contains(&error.kind())));
+            metrics.count(&PluginCall {
+                plugin,
+                phase,
+                took: Duration::ZERO,
+                fuel: Some(1),
+                writes: 1,
+                error,
+            });
+        }
+    }
+
+    #[test]
+    fn the_series_of_a_digest_end_with_the_last_plugin_that_has_it() {
+        let metrics = CallMetrics::default();
+        let mut registry = Registry::default();
+        metrics.register(&mut registry);
+        let series = |digest: char| {
+            let mut all = String::new();
+            text::encode(&mut all, &registry).unwrap();
+            all.matches(&format!(
+                "digest=\"sha256:{}\"",
+                digest.to_string().repeat(12)
+            ))
+            .count()
+        };
+        let [old, new] = ['a', 'b'].map(plugin);
+        // Two generations have it, with different settings.
+        for plugin in [&old, &old, &new] {
+            metrics.note_loaded(plugin);
+            call(&metrics, plugin);
+        }
+        let all = series('a');
+        assert!(all > 40 && series('b') == all);
+        metrics.note_dropped(&old);
+        assert_eq!(series('a'), all);
+        metrics.note_dropped(&old);
+        assert_eq!((series('a'), series('b')), (0, all));
+        assert!(metrics.loaded().len() == 1);
+    }
+}

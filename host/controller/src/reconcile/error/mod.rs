@@ -5,6 +5,7 @@
 
 mod api;
 mod blame;
+mod paused;
 mod snapshot_error;
 mod summary;
 
@@ -12,13 +13,7 @@ use std::{sync::Arc, time::Duration};
 
 use thiserror::Error;
 use trainyard_api::{Runtime, TrainJob, names};
-use trainyard_model::{
-    deadline::Overdue,
-    lookup::LookupKey,
-    plan::Plan,
-    plugin::{Busy, CallFailure},
-    plugin_info::PluginId,
-};
+use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
 pub(crate) use blame::Blame;
@@ -321,25 +316,6 @@ impl ReconcileError {
             Self::PlanIsPinned { .. } | Self::Panicked(_) | Self::Secret(_)
         );
         is_of_plugins || self.is_of_input()
-    }
-
-    /// Whether a plugin is paused for all namespaces.
-    pub(crate) fn fails_everywhere(&self) -> bool {
-        self.paused().is_some()
-    }
-
-    /// Returns the plugin that is paused for all namespaces; `None` if none is the reason.
-    pub(crate) fn paused(&self) -> Option<&PluginId> {
-        let Self::Busy(problems) = self else {
-            return None;
-        };
-        problems.iter().find_map(|problem| match problem {
-            Problem::Call(error) => match error.cause {
-                CallFailure::Busy(Busy::OpenEverywhere { .. }) => Some(&error.plugin),
-                _ => None,
-            },
-            _ => None,
-        })
     }
 
     /// Returns the error of a rendering.
