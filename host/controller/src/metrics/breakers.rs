@@ -41,7 +41,7 @@ impl Breakers {
     pub(crate) fn resume(&self, name: &str) -> bool {
         let all = self.all().into_iter();
         let named = all.filter(|breakers| &*breakers.plugin().id.name == name);
-        named.fold(false, |resumed, breakers| breakers.resume() || resumed)
+        named.filter(|breakers| breakers.resume()).count() > 0
     }
 
     fn all(&self) -> Vec<Arc<LoadedBreakers>> {
