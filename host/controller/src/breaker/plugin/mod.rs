@@ -86,10 +86,13 @@ impl PluginBreakers {
         if self.breakers.is_empty() || is_paused && asks == Asks::ToJudge {
             return Ok(());
         }
-        self.sweep(now);
         let Some(breaker) = self.breakers.get_mut(caller) else {
             return Ok(());
         };
+        if breaker.is_idle(now) {
+            self.breakers.remove(caller);
+            return Ok(());
+        }
         breaker.admit(now).map_err(|open| match is_paused {
             true => Refusal::everywhere(),
             false => Refusal::Namespace(open),
@@ -120,6 +123,9 @@ impl PluginBreakers {
         }
         let is_noted =
             end == CallEnd::Exhausted || threshold == Threshold::First && end.is_failure();
+        if is_noted && self.breakers.len() >= BREAKERS {
+            self.sweep(now);
+        }
         let has_room = self.breakers.len() < BREAKERS;
         let opened = match self.breakers.get_mut(caller) {
             Some(breaker) => breaker.ended(end, threshold, now),
