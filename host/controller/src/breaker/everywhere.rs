@@ -70,7 +70,7 @@ impl Everywhere {
         self.paused.is_some()
     }
 
-    /// Notes that a call is asked for, or is about to be.
+    /// Notes that a call is asked for, so that a pause is not forgotten.
     pub(super) fn asked(&mut self, now: Instant) {
         self.forget(now);
         if let Some(paused) = &mut self.paused {
