@@ -229,7 +229,9 @@ async fn a_share_that_fails_everywhere_is_rolled_back() {
             &world.registry.push(&Artifact::stamp("stamp", "1.0.0")),
         );
         let controller = world.start("one").await;
-        world.until_stage(1, "Running").await;
+        // The runtime is known, so it is compared.
+        put(&world, "ml", "first");
+        world.until_stamped("ml", "first", "1.0.0").await;
         let (broken, _) = artifact("2.0.0", failure);
         world.declare("stamp", &world.registry.push(&broken));
         world.until_stage(2, "Share").await;
