@@ -1,98 +1,126 @@
-//! Plugins behind circuit breakers: a plugin that keeps exhausting its limits is not called for a while.
+//! Plugins behind circuit breakers: a plugin that keeps failing is not called for a while.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
-};
+use std::{cell::Cell, sync::Arc};
 
 use trainyard_model::{
     call::Call,
     plugin::{Busy, CallFailure, CallOutcome, Phase, Plugin},
     plugin_info::PluginInfo,
+    text::clean_to,
 };
 
 use crate::{
-    breaker::{Breaker, CallEnd, Open},
+    breaker::{Asks, CallEnd, Caller, Ended, FailureWords, LoadedBreakers, Refusal, Turn},
     metrics::Metrics,
 };
 
-/// The namespace and phase that a breaker is for.
-type Caller = (Arc<str>, Phase);
+/// The most characters of a failure in words.
+const WORDS: usize = 256;
 
 /// A plugin with a breaker for each namespace and phase.
 struct GuardedPlugin {
     plugin: Arc<dyn Plugin>,
-    breakers: Arc<Breakers>,
+    breakers: Arc<LoadedBreakers>,
 }
 
-/// The breakers of namespaces in which the calls of a plugin exhausted their limits recently.
-#[derive(Default)]
-struct Breakers(Mutex<HashMap<Caller, Breaker>>);
-
-impl Breakers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Caller, Breaker>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Counts those that are open. One that is idle is closed, also if the plugin is no longer called.
-    fn open(&self) -> usize {
-        let mut breakers = self.lock();
-        sweep(&mut breakers, Instant::now());
-        breakers
-            .values()
-            .filter(|breaker| breaker.is_open())
-            .count()
-    }
-}
-
-/// Removes idle breakers.
-fn sweep(breakers: &mut HashMap<Caller, Breaker>, now: Instant) {
-    breakers.retain(|_, breaker| !breaker.is_idle(now));
-}
-
-/// Guards a plugin: in a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
-/// namespaces are not affected, because what a call needs depends on the TrainJob.
+/// Guards a plugin. In a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
+/// namespaces are not affected, because what a call needs depends on the TrainJob. If calls fail in several namespaces and succeed in none, the
+/// first failure is enough in each.
 pub fn guarded(plugin: Arc<dyn Plugin>, metrics: &Arc<Metrics>) -> Arc<dyn Plugin> {
     Arc::new(GuardedPlugin::new(plugin, metrics))
 }
 
+thread_local! {
+    static ASKS: Cell<Asks> = const { Cell::new(Asks::ToUse) };
+}
+
+/// Renders to find out whether plugins fail: calls are made although they fail in all namespaces. The rendering must call plugins on this thread.
+pub(crate) fn judging<T>(render: impl FnOnce() -> T) -> T {
+    /// Restores the value, also after a panic.
+    struct Restored(Asks);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            ASKS.set(self.0);
+        }
+    }
+    let _restored = Restored(ASKS.replace(Asks::ToJudge));
+    render()
+}
+
 impl GuardedPlugin {
     fn new(plugin: Arc<dyn Plugin>, metrics: &Metrics) -> Self {
-        let breakers: Arc<Breakers> = Arc::default();
-        let counted = Arc::downgrade(&breakers);
-        let count = move || Some(counted.upgrade()?.open());
-        metrics.count_breakers(&plugin.info().id, count);
+        let breakers = Arc::new(LoadedBreakers::new(plugin.info().clone()));
+        metrics.breakers().add(&breakers);
         Self { plugin, breakers }
     }
 
-    fn admit(&self, caller: &Caller) -> Result<(), Open> {
-        let mut breakers = self.breakers.lock();
-        if breakers.is_empty() {
-            return Ok(());
-        }
-        let now = Instant::now();
-        sweep(&mut breakers, now);
-        let breaker = breakers.get_mut(caller);
-        breaker.map_or(Ok(()), |breaker| breaker.admit(now))
-    }
-
-    fn ended(&self, caller: &Caller, end: CallEnd) {
-        let mut breakers = self.breakers.lock();
-        if end != CallEnd::Exhausted && !breakers.contains_key(caller) {
-            return;
-        }
-        let breaker = breakers.entry(caller.clone()).or_default();
-        if breaker.ended(end, Instant::now()) {
-            let (namespace, phase) = caller;
+    /// Logs what the end of a call changes.
+    fn log(&self, (namespace, phase): &Caller, ended: Ended) {
+        let plugin = &self.info().id;
+        if ended.turn == Some(Turn::Begins) {
+            let failing = self.breakers.failing();
+            let failing = failing.filter(|(of, _)| of == phase);
+            let last = failing.and_then(|(_, failing)| failing.last);
+            tracing::error!(
+                %plugin,
+                %phase,
+                last = last.map(|last| last.words),
+                "the plugin is paused for all namespaces, because its calls fail in several and succeed in none"
+            );
+        } else if ended.turn == Some(Turn::Ends) {
+            tracing::info!(%plugin, %phase, "a call succeeded, so the plugin is no longer paused for all namespaces");
+        } else if ended.opened && !self.breakers.is_failing_in(*phase) {
             tracing::warn!(
-                plugin = %self.info().id,
+                %plugin,
                 namespace = &**namespace,
                 %phase,
                 "the plugin is paused for TrainJobs in this namespace, because its calls keep exhausting their time or fuel"
             );
         }
     }
+}
+
+/// Returns what the end of a call says about the plugin.
+fn end_of(end: &Result<(), CallFailure>) -> (CallEnd, Option<FailureWords>) {
+    let failure = match end {
+        Ok(()) | Err(CallFailure::Refused(_)) => return (CallEnd::Answered, None),
+        Err(CallFailure::NotLoaded(_) | CallFailure::Missing(_)) => {
+            return (CallEnd::Undecided, None);
+        }
+        Err(failure) => failure,
+    };
+    let kind = failure.kind();
+    // A panic's message, and the paths of a broken contract, may have content of the TrainJob.
+    let words = match failure {
+        CallFailure::Trap { kind, .. } => format!("trapped: {kind}"),
+        CallFailure::Broke(faulted) => format!(
+            "broke a rule of the contract{}",
+            faulted
+                .method
+                .map(|method| format!(" in `{method}`"))
+                .unwrap_or_default()
+        ),
+        other => other.to_string(),
+    };
+    let words = FailureWords {
+        kind,
+        words: clean_to(&words, WORDS),
+    };
+    match failure.is_exhausted() {
+        true => (CallEnd::Exhausted, Some(words)),
+        false if failure.is_transient() => (CallEnd::Undecided, None),
+        false => (CallEnd::Failed, Some(words)),
+    }
+}
+
+const fn busy(refusal: Refusal) -> CallFailure {
+    CallFailure::Busy(match refusal {
+        Refusal::Namespace(open) => Busy::Open {
+            calls: open.calls,
+            within: open.within.as_secs(),
+        },
+        Refusal::Everywhere { namespaces, within } => Busy::OpenEverywhere { namespaces, within },
+    })
 }
 
 impl Plugin for GuardedPlugin {
@@ -106,24 +134,23 @@ impl Plugin for GuardedPlugin {
 
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let caller = (call.job().namespace.clone(), phase);
-        if let Err(open) = self.admit(&caller) {
-            let busy = Busy::Open {
-                calls: open.calls,
-                within: open.within.as_secs(),
-            };
+        let asks = ASKS.get();
+        if let Err(refusal) = self.breakers.admit(&caller, asks) {
             return CallOutcome {
                 call,
-                end: Err(CallFailure::Busy(busy)),
+                end: Err(busy(refusal)),
                 fuel: None,
             };
         }
-        let finished = self.plugin.run(phase, call);
-        let end = match &finished.end {
-            Err(ended) if ended.is_exhausted() => CallEnd::Exhausted,
-            Err(CallFailure::Missing(_)) => CallEnd::Early,
-            _ => CallEnd::InTime,
-        };
-        self.ended(&caller, end);
+        let mut finished = self.plugin.run(phase, call);
+        let ended = self.breakers.ended((&caller, asks), end_of(&finished.end));
+        self.log(&caller, ended);
+        // Where calls fail in all namespaces, it is not the host that is busy.
+        if matches!(finished.end, Err(CallFailure::Busy(Busy::WallClock(_))))
+            && self.breakers.is_failing_in(phase)
+        {
+            finished.end = Err(busy(Refusal::everywhere()));
+        }
         finished
     }
 }
@@ -131,8 +158,6 @@ impl Plugin for GuardedPlugin {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-
-    use std::time::Duration;
 
     use serde_json::json;
     use trainyard_model::{contract::VERSION, manifest::Manifest, plugin_info::Settings};
@@ -153,6 +178,16 @@ mod tests {
                 end: Ok(()),
                 fuel: None,
             }
+        }
+    }
+
+    impl GuardedPlugin {
+        fn admit(&self, caller: &Caller) -> Result<(), Refusal> {
+            self.breakers.admit(caller, Asks::ToUse)
+        }
+
+        fn ended(&self, caller: &Caller, end: CallEnd) {
+            self.breakers.ended((caller, Asks::ToUse), (end, None));
         }
     }
 
@@ -197,23 +232,6 @@ mod tests {
         assert!(!metrics.text().unwrap().contains("plugin=\"two\""));
     }
 
-    /// A generation that is held for TrainJobs which have started may have a plugin that is never called again.
-    #[test]
-    fn a_plugin_that_is_not_called_any_more_is_not_shown_as_paused() {
-        let breakers = Breakers::default();
-        let mut breaker = Breaker::default();
-        let Some(then) = Instant::now().checked_sub(Duration::from_secs(600)) else {
-            return;
-        };
-        for _ in 0..5 {
-            breaker.ended(CallEnd::Exhausted, then);
-        }
-        assert!(breaker.is_open());
-        let caller = (Arc::from("team"), Phase::Build);
-        breakers.lock().insert(caller, breaker);
-        assert_eq!(breakers.open(), 0);
-    }
-
     #[test]
     fn phases_have_separate_breakers() {
         let guard = guard(&metrics());
@@ -223,7 +241,7 @@ mod tests {
             guard.admit(&build).unwrap();
             guard.ended(&build, CallEnd::Exhausted);
             guard.admit(&transform).unwrap();
-            guard.ended(&transform, CallEnd::InTime);
+            guard.ended(&transform, CallEnd::Answered);
         }
         guard.admit(&build).unwrap_err();
         guard.admit(&transform).unwrap();

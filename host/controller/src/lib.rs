@@ -17,7 +17,7 @@
 //!
 //! Plugins: a [`generation`] has the loaded ones, which are called on their own [`threads`]. Several generations may be held at once. [`plugins`] makes them from what the cluster
 //! declares. `measure` measures their calls, and `guard` pauses a
-//! plugin that keeps exhausting its limits, by its `breaker`.
+//! plugin that keeps failing, by its `breaker`.
 //!
 //! The API server: [`client`] calls it, `wire` splits its lists into objects, `kubernetes`, `annotations` and `admission`, which admits stored objects, are shared by all modules, and
 //! [`rbac`] has the permissions that the controller needs.

@@ -21,10 +21,17 @@ struct MeasuredPlugin {
 
 /// Wraps a plugin so that its calls are measured.
 pub fn measured(plugin: Arc<dyn Plugin>, metrics: &Arc<Metrics>) -> Arc<dyn Plugin> {
+    metrics.plugin_loaded(&plugin.info().id);
     Arc::new(MeasuredPlugin {
         plugin,
         metrics: metrics.clone(),
     })
+}
+
+impl Drop for MeasuredPlugin {
+    fn drop(&mut self) {
+        self.metrics.plugin_dropped(&self.plugin.info().id);
+    }
 }
 
 impl Plugin for MeasuredPlugin {

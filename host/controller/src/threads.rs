@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use trainyard_model::{deadline::Deadline, text::clean};
 
-use crate::fair::FairSemaphore;
+use crate::{fair::FairSemaphore, guard::judging};
 
 /// Runs a task on a thread that may block for as long as a plugin may run.
 pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
@@ -45,6 +45,8 @@ pub struct Threads {
     spawn: Spawn,
     free: FairSemaphore,
     limit: Duration,
+    /// Whether tasks find out if plugins fail.
+    are_judging: bool,
     ends: CancellationToken,
 }
 
@@ -65,6 +67,7 @@ impl Threads {
             spawn,
             free: FairSemaphore::new(sizes.threads.get(), sizes.share),
             limit,
+            are_judging: false,
             ends: CancellationToken::new(),
         }
     }
@@ -73,6 +76,14 @@ impl Threads {
     pub(crate) fn with_limit(&self, limit: Duration) -> Self {
         Self {
             limit,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same threads for tasks that find out whether plugins fail ([`judging`]).
+    pub(crate) fn judging(&self) -> Self {
+        Self {
+            are_judging: true,
             ..self.clone()
         }
     }
@@ -88,7 +99,8 @@ impl Threads {
         namespace: &Arc<str>,
         work: impl FnOnce(&Deadline) -> T + Send + 'static,
     ) -> Result<T, TaskError> {
-        let (limit, span) = (self.limit, tracing::Span::current());
+        let (limit, are_judging) = (self.limit, self.are_judging);
+        let span = tracing::Span::current();
         let done = async {
             let thread = self.free.acquire(namespace, 1).await;
             let (done, wait) = oneshot::channel();
@@ -98,7 +110,10 @@ impl Threads {
                 if done.is_closed() {
                     return;
                 }
-                let work = || work(&Deadline::after(limit));
+                let work = || {
+                    let work = || work(&Deadline::after(limit));
+                    if are_judging { judging(work) } else { work() }
+                };
                 // Unwind-safe: shared state is never written, and the task's own state is dropped.
                 let result = span.in_scope(|| catch_unwind(AssertUnwindSafe(work)));
                 let _ = done.send(result);

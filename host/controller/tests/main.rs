@@ -27,6 +27,7 @@ mod plugin_calls_have_spans;
 mod plugins_are_replaced_without_a_restart;
 mod plugins_of_the_cluster_are_rolled_out_and_back;
 mod plugins_that_exhaust_their_limits_are_paused;
+mod plugins_that_fail_everywhere_are_paused;
 mod plugins_wait_for_their_permissions;
 mod pods_report_only_for_their_own_train_job;
 mod pods_report_progress;

@@ -217,11 +217,11 @@ fn plugins_and_phases_are_counted_separately() {
     assert!(!text.contains("0.9.0"), "replaced: {text}");
     for line in [
         r#"trainyard_plan_info{digest="sha256:2"} 1"#,
-        r#"trainyard_plugin_call_duration_seconds_count{plugin="torch",phase="transform"} 2"#,
-        r#"trainyard_plugin_call_duration_seconds_count{plugin="torch",phase="check"} 1"#,
-        r#"trainyard_plugin_fuel_total{plugin="torch",phase="transform"} 2000"#,
-        r#"trainyard_plugin_writes_total{plugin="torch",phase="check"} 7"#,
-        r#"trainyard_plugin_errors_total{plugin="torch",phase="transform",kind="busy"} 1"#,
+        r#"trainyard_plugin_call_duration_seconds_count{plugin="torch",phase="transform",digest="sha256:12"} 2"#,
+        r#"trainyard_plugin_call_duration_seconds_count{plugin="torch",phase="check",digest="sha256:12"} 1"#,
+        r#"trainyard_plugin_fuel_total{plugin="torch",phase="transform",digest="sha256:12"} 2000"#,
+        r#"trainyard_plugin_writes_total{plugin="torch",phase="check",digest="sha256:12"} 7"#,
+        r#"trainyard_plugin_errors_total{plugin="torch",phase="transform",kind="busy",digest="sha256:12"} 1"#,
         r#"trainyard_plugin_loaded{plugin="torch",version="1.0.0",digest="sha256:12"} 1"#,
         r#"trainyard_plugin_refused{file="broken.wasm"} 1"#,
     ] {

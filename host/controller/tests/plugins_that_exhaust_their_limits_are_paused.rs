@@ -73,7 +73,7 @@ fn plugin_is_paused_after_five_calls_in_that_namespace_only() {
         assert!(printed.starts_with(begins), "{printed}");
         let text = metrics.text().unwrap();
         for line in [
-            r#"trainyard_plugin_errors_total{plugin="loops",phase="transform",kind="open"} "#,
+            r#"trainyard_plugin_errors_total{plugin="loops",phase="transform",kind="open",digest="native"} "#,
             r#"trainyard_plugin_breakers_open{plugin="loops"} 1"#,
         ] {
             assert!(text.contains(line), "{line}\n{text}");

@@ -130,7 +130,12 @@ impl CallFailure {
         matches!(self, Self::Busy(_) | Self::Missing(_))
     }
 
-    /// The value of the metric's label `kind`: `refused`, `broke`, `trap`, `load`, `limit`, `missing`, `busy` or `open`.
+    /// The values of [`Self::kind`].
+    pub const KINDS: [&str; 8] = [
+        "refused", "broke", "trap", "load", "limit", "missing", "busy", "open",
+    ];
+
+    /// The value of the metric's label `kind`, which is one of [`Self::KINDS`].
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -140,7 +145,7 @@ impl CallFailure {
             Self::NotLoaded(_) => "load",
             Self::Limit { .. } => "limit",
             Self::Missing(_) => "missing",
-            Self::Busy(Busy::Open { .. }) => "open",
+            Self::Busy(Busy::Open { .. } | Busy::OpenEverywhere { .. }) => "open",
             Self::Busy(_) => "busy",
         }
     }
@@ -183,6 +188,16 @@ pub enum Busy {
     Open {
         /// The number of such calls.
         calls: usize,
+        /// The period, in seconds.
+        within: u64,
+    },
+    /// Calls of the plugin are paused in all namespaces, because they failed in several and succeeded in none.
+    #[error(
+        "is paused for all namespaces, because its calls failed in {namespaces} of them or more and none succeeded within {within} s; it is called again after a while; the condition `Paused` of its PolicyPlugin, or the log of the controller, says why it fails"
+    )]
+    OpenEverywhere {
+        /// The number of namespaces that is enough.
+        namespaces: usize,
         /// The period, in seconds.
         within: u64,
     },

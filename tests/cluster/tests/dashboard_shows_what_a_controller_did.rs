@@ -24,9 +24,10 @@ impl Setup for Runtime {
 }
 
 /// The panels without data until an API server is too slow for Events, a plugin fails, or the cluster declares plugins.
-const OF_FAULTS: [&str; 5] = [
+const OF_FAULTS: [&str; 6] = [
     "Dropped Events",
     "Calls that failed",
+    "Share of calls that fail, by digest",
     "PolicyPlugins that are not active",
     "Stage of the newest PluginRevision",
     "Replicas without the plugins in use",

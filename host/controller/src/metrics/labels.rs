@@ -1,6 +1,7 @@
 //! The sets of labels of the metrics.
 
 use prometheus_client::encoding::EncodeLabelSet;
+use trainyard_model::{names::short_digest, plugin_info::PluginId};
 
 use super::label::Label;
 
@@ -46,6 +47,7 @@ pub(super) struct ReasonLabels {
 pub(super) struct CallLabels {
     pub(super) plugin: Label,
     pub(super) phase: &'static str,
+    pub(super) digest: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -53,6 +55,23 @@ pub(super) struct ErrorLabels {
     pub(super) plugin: Label,
     pub(super) phase: &'static str,
     pub(super) kind: &'static str,
+    pub(super) digest: Label,
+}
+
+/// A plugin with its digest, shortened as in errors.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct DigestLabels {
+    pub(super) plugin: Label,
+    pub(super) digest: Label,
+}
+
+impl DigestLabels {
+    pub(super) fn of(id: &PluginId) -> Self {
+        Self {
+            plugin: Label::new(&id.name),
+            digest: Label::new(short_digest(&id.digest)),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

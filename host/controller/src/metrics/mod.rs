@@ -5,6 +5,7 @@
 
 mod admission;
 mod breakers;
+mod calls;
 mod certificate;
 mod counted_later;
 mod held_text;
@@ -27,14 +28,16 @@ use std::{
 };
 
 use admission::AdmissionMetrics;
-use breakers::BreakerMetrics;
+pub(crate) use breakers::Breakers;
+use calls::CallMetrics;
+pub use calls::PluginCall;
 use certificate::CertificateMetrics;
 pub use held_text::HeldText;
 use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
 use labels::{
-    ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
-    PlanLabels, PluginLabels, ReasonLabels, ResultLabels,
+    ApiLabels, ControllerLabels, FailureLabels, FileLabels, KindLabels, PlanLabels, PluginLabels,
+    ReasonLabels, ResultLabels,
 };
 use load::{QueueMetrics, TaskMetrics};
 use plugins::RevisionMetrics;
@@ -48,10 +51,7 @@ use spans::SpanMetrics;
 use status::StatusMetrics;
 use train_jobs::TrainJobMetrics;
 pub use train_jobs::{TrainJobCounts, TrainJobLabels};
-use trainyard_model::{
-    plugin::{CallFailure, Phase},
-    plugin_info::PluginId,
-};
+use trainyard_model::plugin_info::PluginId;
 
 use watches::WatchMetrics;
 
@@ -71,11 +71,6 @@ const RECONCILE_SECONDS: [f64; 12] = [
 /// Seconds from the creation of a TrainJob to that of its JobSet. The API server's timestamps have whole seconds.
 const CREATION_SECONDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0];
 
-/// Seconds of a plugin call: tens of microseconds, up to its wall-clock limit.
-const CALL_SECONDS: [f64; 12] = [
-    0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0,
-];
-
 /// The metrics of a process. docs/metrics.md lists them.
 pub struct Metrics {
     registry: Registry,
@@ -84,11 +79,8 @@ pub struct Metrics {
     reconcile_seconds: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     reconcile_failures: Family<FailureLabels, Counter>,
     creation_seconds: Histogram,
-    plugin_seconds: Family<CallLabels, Histogram, fn() -> Histogram>,
-    plugin_fuel: Family<CallLabels, Counter>,
-    plugin_writes: Family<CallLabels, Counter>,
-    plugin_errors: Family<ErrorLabels, Counter>,
-    plugin_breakers: BreakerMetrics,
+    calls: CallMetrics,
+    breakers: Breakers,
     plugins_loaded: Family<PluginLabels, Gauge>,
     plan: Family<PlanLabels, Gauge>,
     plugins_refused: Family<FileLabels, Gauge>,
@@ -140,21 +132,6 @@ impl Outcome {
     }
 }
 
-/// One call of a plugin.
-#[derive(Debug, Clone, Copy)]
-pub struct PluginCall<'a> {
-    pub plugin: &'a PluginId,
-    pub phase: Phase,
-    /// The duration.
-    pub took: Duration,
-    /// The instructions that it used, if known.
-    pub fuel: Option<u64>,
-    /// The number of entries in its journal.
-    pub writes: u64,
-    /// Why it failed, if it did.
-    pub error: Option<&'a CallFailure>,
-}
-
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
@@ -172,11 +149,8 @@ impl Metrics {
             reconcile_seconds: Family::new_with_constructor(|| Histogram::new(RECONCILE_SECONDS)),
             reconcile_failures: Family::default(),
             creation_seconds: Histogram::new(CREATION_SECONDS),
-            plugin_seconds: Family::new_with_constructor(|| Histogram::new(CALL_SECONDS)),
-            plugin_fuel: Family::default(),
-            plugin_writes: Family::default(),
-            plugin_errors: Family::default(),
-            plugin_breakers: BreakerMetrics::default(),
+            calls: CallMetrics::default(),
+            breakers: Breakers::default(),
             plugins_loaded: Family::default(),
             plan: Family::default(),
             plugins_refused: Family::default(),
@@ -275,28 +249,8 @@ impl Metrics {
 
     fn register_plugins(&mut self) {
         let registry = &mut self.registry;
-        registry.register_with_unit(
-            "trainyard_plugin_call_duration",
-            "The duration of plugin calls; its count is the number of calls",
-            Unit::Seconds,
-            self.plugin_seconds.clone(),
-        );
-        registry.register(
-            "trainyard_plugin_fuel",
-            "Instructions that plugin calls used",
-            self.plugin_fuel.clone(),
-        );
-        registry.register(
-            "trainyard_plugin_writes",
-            "Writes that plugin calls made",
-            self.plugin_writes.clone(),
-        );
-        registry.register(
-            "trainyard_plugin_errors",
-            "Plugin calls without a result, by the kind of the error: refused, broke, trap, load, limit, missing, busy, open",
-            self.plugin_errors.clone(),
-        );
-        registry.register_collector(Box::new(self.plugin_breakers.clone()));
+        self.calls.register(registry);
+        registry.register_collector(Box::new(self.breakers.clone()));
         registry.register(
             "trainyard_plugin_loaded",
             "1 for each plugin of the running generation",
@@ -378,39 +332,22 @@ impl Metrics {
 
     /// Counts a plugin call.
     pub fn plugin_called(&self, call: &PluginCall<'_>) {
-        let labels = CallLabels {
-            plugin: Label::new(&call.plugin.name),
-            phase: call.phase.name(),
-        };
-        self.plugin_seconds
-            .get_or_create(&labels)
-            .observe(call.took.as_secs_f64());
-        if let Some(fuel) = call.fuel {
-            self.plugin_fuel.get_or_create(&labels).inc_by(fuel);
-        }
-        self.plugin_writes
-            .get_or_create(&labels)
-            .inc_by(call.writes);
-        if let Some(error) = call.error {
-            let CallLabels { plugin, phase } = labels;
-            self.plugin_errors
-                .get_or_create(&ErrorLabels {
-                    plugin,
-                    phase,
-                    kind: error.kind(),
-                })
-                .inc();
-        }
+        self.calls.count(call);
     }
 
-    /// Sets how to count the open breakers of a plugin; `None` once it was dropped.
-    pub(crate) fn count_breakers(
-        &self,
-        id: &PluginId,
-        count: impl Fn() -> Option<usize> + Send + Sync + 'static,
-    ) {
-        let plugin = Label::new(&id.name);
-        self.plugin_breakers.count_with(plugin, Box::new(count));
+    /// Notes that a plugin is loaded whose calls are counted.
+    pub(crate) fn plugin_loaded(&self, plugin: &PluginId) {
+        self.calls.note_loaded(plugin);
+    }
+
+    /// Notes that such a plugin was dropped.
+    pub(crate) fn plugin_dropped(&self, plugin: &PluginId) {
+        self.calls.note_dropped(plugin);
+    }
+
+    /// The breakers of all loaded plugins.
+    pub(crate) const fn breakers(&self) -> &Breakers {
+        &self.breakers
     }
 
     /// Shows the plugins of the running generation, in place of those that were shown before, and the digest of their plan.

@@ -2,17 +2,20 @@
 
 use std::collections::HashSet;
 
-use trainyard_config::policy_plugin::{PluginRevisionSpec, Stage};
+use trainyard_config::policy_plugin::{
+    ConditionStatus, PluginRevisionSpec, PolicyPluginStatus, Stage,
+};
 
 use super::{
-    Leader, ObjectName,
+    Leader, ObjectName, PluginCondition,
     difference::changed,
-    objects::RevisionState,
+    objects::{PolicyPluginState, RevisionState},
     rollout::{NewStage, RevisionFacts, running},
 };
 
 /// What Events say that the controller was doing.
 const ACTION: &str = "RollingOut";
+const CALLING: &str = "CallingPlugins";
 
 impl Leader {
     /// Tells about a new stage: in the log, and by Events about the revision and the PolicyPlugins that it changes.
@@ -72,6 +75,31 @@ impl Leader {
             if let Some(policy) = plugins.policies.get(&ObjectName(name.as_str().into())) {
                 record(&policy.reference(name));
             }
+        }
+    }
+
+    /// Tells by an Event that a plugin is paused for all namespaces, or no longer. The TrainJobs that wait for it are then reconciled at once.
+    pub(super) fn tell_of_pause(
+        &self,
+        name: &str,
+        state: &PolicyPluginState,
+        after: &PolicyPluginStatus,
+    ) {
+        let paused = |status: &PolicyPluginStatus| {
+            let mut conditions = status.conditions.iter();
+            let found = conditions.find(|it| it.kind == PluginCondition::Paused.name());
+            let paused = found.filter(|it| it.status == ConditionStatus::True);
+            paused.map(|it| it.message.clone())
+        };
+        let (object, recorder) = (state.reference(name), &self.plugins.recorder);
+        match (paused(&state.status), paused(after)) {
+            (None, Some(message)) => recorder.warn(&object, "PluginPaused", CALLING, &[message]),
+            (Some(_), None) => {
+                let message = "its calls no longer fail in all namespaces, so it is called again";
+                recorder.note(&object, "PluginResumed", CALLING, &[message]);
+                self.work.queue_unstarted();
+            }
+            (None, None) | (Some(_), Some(_)) => {}
         }
     }
 

@@ -100,18 +100,21 @@ pub enum PluginCondition {
     Conflicting,
     /// The controller has the permissions for what it looks up and emits.
     Permitted,
+    /// Its calls fail in all namespaces, so that it is paused.
+    Paused,
     /// It is used as the PolicyPlugin says.
     Active,
 }
 
 impl PluginCondition {
     /// All conditions, in the order in which they are written.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Pulled,
         Self::Verified,
         Self::Loaded,
         Self::Conflicting,
         Self::Permitted,
+        Self::Paused,
         Self::Active,
     ];
 
@@ -124,6 +127,7 @@ impl PluginCondition {
             Self::Loaded => "Loaded",
             Self::Conflicting => "Conflicting",
             Self::Permitted => "Permitted",
+            Self::Paused => "Paused",
             Self::Active => "Active",
         }
     }

@@ -133,18 +133,34 @@ impl Plugins {
             plugins: self,
             kind: POLICY_PLUGIN,
             store: &self.policies,
-            // The leader itself writes the status.
-            is_same: |a: &PolicyPluginState, b| a.uid == b.uid && a.generation == b.generation,
+            is_same: PolicyPluginState::is_as,
+            updated: Self::resume_if_asked,
         };
         let revisions = Watcher {
             plugins: self,
             kind: PLUGIN_REVISION,
             store: &self.revisions,
             is_same: |_, _| false,
+            updated: |_, _, _, _| {},
         };
         tokio::select! {
             replaced = follow::<PolicyPluginObject>(&self.client, &self.policies, &policies) => replaced,
             replaced = follow::<RevisionObject>(&self.client, &self.revisions, &revisions) => replaced,
+        }
+    }
+
+    /// Calls a plugin again that is paused, if somebody asks for it. Every replica does, because each has its own breakers.
+    fn resume_if_asked(
+        &self,
+        plugin: &ObjectName,
+        before: &PolicyPluginState,
+        after: &PolicyPluginState,
+    ) {
+        if after.asks_again(before) && self.metrics.breakers().resume(&plugin.0) {
+            tracing::info!(
+                plugin = &*plugin.0,
+                "the plugin is no longer paused, because of the annotation trainyard.dev/retry"
+            );
         }
     }
 
@@ -233,6 +249,8 @@ struct Watcher<'w, S> {
     store: &'w Store<ObjectName, S>,
     /// Whether nothing depends on what differs in two states of an object.
     is_same: fn(&S, &S) -> bool,
+    /// Acts on an update.
+    updated: fn(&Plugins, &ObjectName, &S, &S),
 }
 
 impl<W> Follower<W> for Watcher<'_, W::State>
@@ -260,9 +278,12 @@ where
         }
     }
 
-    fn changed(&self, _: &ObjectName, change: Change<W::State>) {
+    fn changed(&self, name: &ObjectName, change: Change<W::State>) {
         let unreadable = self.store.count_unreadable();
         self.plugins.metrics.set_unreadable(self.kind, unreadable);
+        if let Change::Updated { before, after } = &change {
+            (self.updated)(self.plugins, name, before, after);
+        }
         let is_same =
             matches!(&change, Change::Updated { before, after } if (self.is_same)(before, after));
         if !is_same {

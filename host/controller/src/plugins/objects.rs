@@ -23,7 +23,7 @@ use crate::{
 const INSTALL: &str =
     "apply the CRDs, which `trainyard crds` prints, or set plugins.source to File";
 
-/// The annotations by which people control a rollout.
+/// The annotations by which people control a rollout. The last one also lets a paused plugin be called again.
 const ACCEPT: &str = "trainyard.dev/accept";
 const ROLL_BACK: &str = "trainyard.dev/roll-back";
 const RETRY: &str = "trainyard.dev/retry";
@@ -92,6 +92,8 @@ pub struct PolicyPluginState {
     pub(crate) object: Result<Arc<PolicyPlugin>, Box<str>>,
     /// Its status, as far as it can be read.
     pub(crate) status: PolicyPluginStatus,
+    /// The annotation by which people let a paused plugin be called again; `None` without it.
+    retry: Option<Box<str>>,
 }
 
 impl State for PolicyPluginState {
@@ -101,6 +103,17 @@ impl State for PolicyPluginState {
 }
 
 impl PolicyPluginState {
+    /// Whether somebody has asked since that state to call a paused plugin again.
+    pub(crate) fn asks_again(&self, before: &Self) -> bool {
+        self.retry.is_some() && self.retry != before.retry
+    }
+
+    /// Whether the controller acts on nothing that differs in these states. It writes the status itself.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        let of = |state: &Self| (state.uid.clone(), state.generation, state.retry.clone());
+        of(self) == of(other)
+    }
+
     /// Returns the reference to the object in Events.
     pub(crate) fn reference(&self, name: &str) -> ObjectReference {
         reference(POLICY_PLUGIN, name, &self.uid, self.version)
@@ -141,6 +154,7 @@ impl Decode for PolicyPluginObject {
             generation: metadata.generation.unwrap_or_default(),
             object: read.map(Arc::new).map_err(words),
             status: serde_json::from_value(status).unwrap_or_default(),
+            retry: set(metadata.annotations.as_ref(), RETRY).map(Into::into),
         })
     }
 }
@@ -274,11 +288,14 @@ impl Decode for RevisionObject {
     }
 }
 
+/// Returns the value of an annotation by which people ask for something, unless it is `false`.
+fn set<'a>(annotations: Option<&'a BTreeMap<String, String>>, name: &str) -> Option<&'a str> {
+    let value = annotations.and_then(|annotations| annotations.get(name))?;
+    (value != "false").then_some(value)
+}
+
 fn asked(annotations: Option<&BTreeMap<String, String>>) -> Asked {
-    let is_set = |name: &str| {
-        let value = annotations.and_then(|annotations| annotations.get(name));
-        value.is_some_and(|value| value != "false")
-    };
+    let is_set = |name: &str| set(annotations, name).is_some();
     Asked {
         accept: is_set(ACCEPT),
         roll_back: is_set(ROLL_BACK),

@@ -174,6 +174,14 @@ impl Reconciler {
         }
     }
 
+    /// Returns the same reconciler for dry runs that find out whether plugins fail.
+    pub(crate) fn judging(self) -> Self {
+        Self {
+            threads: self.threads.judging(),
+            ..self
+        }
+    }
+
     /// Stops rendering because the process ends. Finished renderings are still written.
     pub(crate) fn end(&self) {
         self.threads.end();

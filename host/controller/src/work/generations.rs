@@ -32,7 +32,7 @@ impl Work {
 
     /// Queues the TrainJobs that have not started, one after the other. Those that are up to date make no call, so the next one does not wait for
     /// them: most are, in a step of a rollout. In the shadow mode, all of them are compared again.
-    pub(super) fn queue_unstarted(&self) {
+    pub(crate) fn queue_unstarted(&self) {
         let mut after = Duration::ZERO;
         for (key, job) in self.stores.jobs.objects() {
             if self.shadow.is_some() || self.reconciler.follows(&key, &job) {

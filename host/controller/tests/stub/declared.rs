@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use trainyard_config::policy_plugin::{OciOrigin, Origin, ResolvedPlugin, Source};
 use trainyard_controller::{
     generation::Generation,
+    guarded, measured,
     metrics::Metrics,
     plugins::{
         ClusterPlugins, FetchedPlugin, Mode, Pinned, PluginCondition, PluginLoader, PluginSource,
@@ -137,6 +138,8 @@ struct Content {
     loads: AtomicUsize,
     /// The built-in plugin of this program, which is shipped with it.
     built_in: Mutex<Option<Artifact>>,
+    /// Those of the controller that was started last.
+    metrics: Mutex<Option<Arc<Metrics>>>,
 }
 
 impl Registry {
@@ -199,6 +202,10 @@ impl Registry {
 
     pub(crate) fn loads(&self) -> usize {
         self.0.loads.load(Ordering::SeqCst)
+    }
+
+    fn metrics(&self) -> Arc<Metrics> {
+        self.0.metrics.lock().unwrap().clone().unwrap()
     }
 
     pub(crate) fn plugins(&self) -> ClusterPlugins {
@@ -305,7 +312,9 @@ impl PluginLoader for Registry {
                 Some(artifact) => {
                     let settings = plugin.settings.settings(OfPlugin::built_in());
                     if !settings.is_disabled {
-                        plugins.push(artifact.plugin(settings));
+                        let metrics = self.metrics();
+                        let guarded = guarded(artifact.plugin(settings), &metrics);
+                        plugins.push(measured(guarded, &metrics));
                     }
                 }
                 None if mode == Mode::Strict => refusals.push(Refusal {
@@ -357,8 +366,6 @@ pub(crate) struct World {
     pub(crate) registry: Registry,
     pub(crate) clock: TestClock,
     pub(crate) settings: Settings,
-    /// Those of the controller that was started last.
-    metrics: Arc<Mutex<Option<Arc<Metrics>>>>,
 }
 
 impl World {
@@ -377,7 +384,6 @@ impl World {
             registry: Registry::default(),
             clock: TestClock::new(),
             settings,
-            metrics: Arc::default(),
         }
     }
 
@@ -395,7 +401,7 @@ impl World {
     pub(crate) async fn start(&self, name: &'static str) -> Controller {
         let metrics = |queue: &_| {
             let metrics = Arc::new(Metrics::new(queue));
-            *self.metrics.lock().unwrap() = Some(metrics.clone());
+            *self.registry.0.metrics.lock().unwrap() = Some(metrics.clone());
             metrics
         };
         let replica = Replica {
@@ -408,7 +414,7 @@ impl World {
     }
 
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
-        self.metrics.lock().unwrap().clone().unwrap()
+        self.registry.metrics()
     }
 
     /// Waits until a condition holds, while time passes.

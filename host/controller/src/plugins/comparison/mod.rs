@@ -56,8 +56,8 @@ struct OfNamespace {
     all: usize,
     /// Those that fail and were checked.
     checked: usize,
-    /// Those that fail only with the newer revision.
-    failing: usize,
+    /// Whether one fails only with the newer revision.
+    is_failing: bool,
 }
 
 /// How a TrainJob is rendered by two generations.
@@ -75,7 +75,7 @@ enum Pair {
 impl Comparer {
     pub(super) fn new(reconciler: &Reconciler) -> Self {
         Self {
-            reconciler: reconciler.for_dry_runs(LIMIT),
+            reconciler: reconciler.for_dry_runs(LIMIT).judging(),
             places: FairSemaphore::new(AT_ONCE, NonZeroUsize::MIN.saturating_add(AT_ONCE)),
         }
     }
@@ -126,7 +126,7 @@ impl Comparer {
     }
 
     /// Counts the TrainJobs of a share that fail with the newer generation and not with the older one. `checked` keeps what was found, until
-    /// a TrainJob changes.
+    /// a TrainJob changes. It ends once there are too many.
     pub(super) async fn failures(
         &self,
         stores: &Stores,
@@ -135,17 +135,29 @@ impl Comparer {
         fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
         checked: &mut Checked,
     ) -> Failures {
-        let mut namespaces: HashMap<Arc<str>, OfNamespace> = HashMap::new();
-        let mut still = Checked::new();
         let mut jobs = stores.jobs.objects();
         jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
         jobs.sort_by(|a, b| a.0.cmp(&b.0));
-        for (key, job) in jobs {
+        let mut namespaces: HashMap<Arc<str>, OfNamespace> = HashMap::new();
+        for (key, _) in &jobs {
             let of = namespaces.entry(key.namespace.clone()).or_default();
             of.all = of.all.saturating_add(1).min(OF_NAMESPACE);
+        }
+        let mut found = Failures {
+            all_train_jobs: namespaces.values().map(|it| it.all).sum(),
+            all_namespaces: namespaces.len(),
+            ..Failures::default()
+        };
+        let mut still = Checked::new();
+        for (key, job) in jobs {
+            // Each call of a plugin that hangs everywhere takes as long as its limits allow.
+            if found.are_too_many() {
+                break;
+            }
             let Some(by) = fails(&key) else {
                 continue;
             };
+            let of = namespaces.entry(key.namespace.clone()).or_default();
             if of.checked >= OF_NAMESPACE {
                 continue;
             }
@@ -171,17 +183,13 @@ impl Comparer {
             };
             still.insert(version, is_worse);
             if is_worse {
-                of.failing += 1;
+                found.train_jobs += 1;
+                found.namespaces += usize::from(!of.is_failing);
+                of.is_failing = true;
             }
         }
         *checked = still;
-        let all = || namespaces.values();
-        Failures {
-            train_jobs: all().map(|it| it.failing).sum(),
-            namespaces: all().filter(|it| it.failing > 0).count(),
-            all_train_jobs: all().map(|it| it.all).sum(),
-            all_namespaces: namespaces.len(),
-        }
+        found
     }
 
     async fn pair(
@@ -215,6 +223,8 @@ async fn judge(
         (Ok(old), Ok(new)) if old == new => Pair::Same,
         (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
         (Err(old), Err(new)) if !may_pass(&old) && !may_pass(&new) => Pair::Same,
+        // Its calls time out in all namespaces, as this one has just done, and those of the older one do not.
+        (Ok(_), Err(new)) if new.fails_everywhere() => Pair::Refused,
         // Neither has got to the plugins.
         (Err(old), Err(new)) if is_of_runtime(&old) && is_of_runtime(&new) => Pair::Same,
         (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,

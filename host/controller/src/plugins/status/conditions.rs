@@ -1,9 +1,10 @@
 //! The conditions of a PolicyPlugin.
 
+use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, Stage};
 use trainyard_model::text::clean_to;
 
-use super::{Plugin, StatusFacts};
+use super::{PausedPlugin, Plugin, StatusFacts};
 use crate::plugins::{
     PluginCondition, Problem, difference::is_same, objects::PolicyPluginState,
     rollout::RevisionFacts, written,
@@ -22,6 +23,7 @@ pub(super) fn conditions(
     let conditions = PluginCondition::ALL.into_iter().map(|kind| {
         let (status, reason, message) = match kind {
             PluginCondition::Active => active(name, facts),
+            PluginCondition::Paused => paused(name, facts),
             other => found(other, name, facts),
         };
         let known = state.status.conditions.iter();
@@ -156,6 +158,28 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "it does not conflict with another plugin",
         ),
     }
+}
+
+/// Returns whether the plugin is paused for all namespaces. It has no content of TrainJobs, because everyone who may read PolicyPlugins sees it.
+fn paused(name: &str, facts: &StatusFacts<'_>) -> Found {
+    let Some(PausedPlugin { id, phase, failing }) = facts.paused.get(name) else {
+        return of(
+            ConditionStatus::False,
+            "NotPaused",
+            "its calls do not fail in all namespaces",
+        );
+    };
+    let since = Timestamp::try_from(failing.since).map_or_else(|_| String::new(), written);
+    let last = failing.last.as_ref();
+    let (kind, words) = last.map_or(("unknown", ""), |last| (last.kind, &last.words));
+    of(
+        ConditionStatus::True,
+        "FailsEverywhere",
+        format!(
+            "since {since}, calls of {id} in {phase} have failed in {} namespaces and succeeded in none; the last one ({kind}): {words}; each namespace is tried again after 30 s to 5 minutes, and the first call that succeeds ends the pause; correct the plugin, its config or its limits, disable it, or set the annotation trainyard.dev/retry to another value to call it again now",
+            failing.namespaces
+        ),
+    )
 }
 
 /// Returns whether the plugin is used as its PolicyPlugin says, and if not, why.

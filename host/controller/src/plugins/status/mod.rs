@@ -11,6 +11,7 @@ use trainyard_config::policy_plugin::{
     ConditionStatus, MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus, ReplicaCount,
     ResolvedPlugin, TrainJobCount,
 };
+use trainyard_model::{plugin::Phase, plugin_info::PluginId};
 
 use super::{
     Leader, PluginCondition,
@@ -20,6 +21,7 @@ use super::{
     objects::{PolicyPluginState, RevisionState},
     rollout::{RevisionFacts, running},
 };
+use crate::breaker::Failing;
 
 /// A revision with everything that is known of it.
 pub(super) struct KnownRevision {
@@ -27,6 +29,13 @@ pub(super) struct KnownRevision {
     pub(super) state: Arc<RevisionState>,
     pub(super) spec: Arc<PluginRevisionSpec>,
     pub(super) loaded: Option<Arc<LoadedRevision>>,
+}
+
+/// A plugin that is paused for all namespaces, with the phase whose calls fail.
+pub(super) struct PausedPlugin {
+    pub(super) id: PluginId,
+    pub(super) phase: Phase,
+    pub(super) failing: Failing,
 }
 
 /// What the status of all PolicyPlugins follows from.
@@ -37,6 +46,8 @@ pub(super) struct StatusFacts<'f> {
     pub(super) revisions: &'f [KnownRevision],
     /// The number of the running revision.
     pub(super) running: Option<u64>,
+    /// The plugins in use that are paused for all namespaces.
+    pub(super) paused: &'f BTreeMap<String, PausedPlugin>,
     /// How many TrainJobs use each plugin, if they were counted now.
     pub(super) train_jobs: Option<&'f BTreeMap<String, TrainJobCount>>,
 }
@@ -60,6 +71,7 @@ impl Leader {
         });
         let revisions: Vec<_> = known.collect();
         let train_jobs = self.count_train_jobs();
+        let paused = self.paused();
         let (mut changed, mut inactive) = (Vec::new(), Vec::new());
         {
             let proposed = self.proposed();
@@ -68,6 +80,7 @@ impl Leader {
                 proposed: &proposed,
                 revisions: &revisions,
                 running: number,
+                paused: &paused,
                 train_jobs: train_jobs.as_ref(),
             };
             for (name, state) in plugins.policies.objects() {
@@ -78,17 +91,36 @@ impl Leader {
                 let status = status(&name.0, &state, &facts);
                 inactive.extend(inactive_reason(&status).map(|reason| (name.0.clone(), reason)));
                 if status != state.status {
-                    changed.push((name.0.clone(), status));
+                    changed.push((name.0.clone(), state, status));
                 }
             }
         }
         let inactive = inactive.iter().map(|(name, reason)| (&**name, &**reason));
         plugins.metrics.set_inactive_policies(inactive);
-        for (name, status) in changed {
-            if let Err(error) = plugins.write_policy_status(&name, &status).await {
-                tracing::warn!(plugin = &*name, %error, "the status of a PolicyPlugin cannot be written; it is written with the next change");
+        for (name, state, status) in changed {
+            match plugins.write_policy_status(&name, &status).await {
+                Ok(()) => self.tell_of_pause(&name, &state, &status),
+                Err(error) => {
+                    tracing::warn!(plugin = &*name, %error, "the status of a PolicyPlugin cannot be written; it is written with the next change");
+                }
             }
         }
+    }
+
+    /// Returns the plugins of the generations in use that are paused for all namespaces, by the calls of this process.
+    fn paused(&self) -> BTreeMap<String, PausedPlugin> {
+        let plugins = &self.plugins;
+        let held = plugins.generations.held();
+        let rolling = held.rolling.as_ref().map(|rolling| &rolling.generation);
+        let in_use = [&held.running].into_iter().chain(rolling);
+        let loaded = in_use.flat_map(|generation| generation.renderer().generation().plugins());
+        let paused = loaded.filter_map(|plugin| {
+            let breakers = plugins.metrics.breakers().of(plugin)?;
+            let (phase, failing) = breakers.failing()?;
+            let id = plugin.id.clone();
+            Some((id.name.to_string(), PausedPlugin { id, phase, failing }))
+        });
+        paused.collect()
     }
 }
 

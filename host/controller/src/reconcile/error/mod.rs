@@ -5,6 +5,7 @@
 
 mod api;
 mod blame;
+mod paused;
 mod snapshot_error;
 mod summary;
 

@@ -78,6 +78,7 @@ impl ReconcileError {
             Self::NoRuntime { .. } => ("no_runtime", "RuntimeNotFound"),
             Self::Runtime { .. } => ("runtime", "InvalidRuntime"),
             Self::Render(_) => ("render", "Refused"),
+            Self::Busy(_) if self.fails_everywhere() => ("paused", "PluginPaused"),
             Self::Busy(_) => ("busy", "RenderingTimeout"),
             Self::NoObject(_) => ("no_object", "ObjectNotFound"),
             Self::Secret(_) => ("secret", "SecretRequested"),
@@ -126,6 +127,10 @@ impl ReconcileError {
             } => format!("{kind} {name} is kept by its finalizers {finalizers}"),
             Self::Keys { name, .. } => format!("Secret {name}"),
             Self::Api { what, .. } => what.clone(),
+            Self::Busy(_) if let Some(plugin) = self.paused() => format!(
+                "plugin {} is paused for all namespaces, because its calls fail in several and succeed in none; see the condition `Paused` of its PolicyPlugin",
+                plugin.name
+            ),
             // Which call or step did not finish differs from retry to retry.
             Self::Busy(_) => "a plugin call or the rendering took too long".to_owned(),
             Self::Panicked(_) | Self::Internal(_) => "see the log of the controller".to_owned(),

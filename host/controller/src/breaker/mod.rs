@@ -1,9 +1,19 @@
-//! A circuit breaker for plugin calls that exhaust their limits. Pure: time is an argument.
+//! Circuit breakers for calls of plugins that fail. Time is an argument, except for [`LoadedBreakers`].
+//!
+//! A [`Breaker`] is for one namespace, and `everywhere` finds out whether calls fail in all of them. `plugin` has both for one plugin.
+
+mod everywhere;
+mod loaded;
+mod plugin;
 
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
+
+pub(crate) use everywhere::{Failing, FailureWords, Turn};
+pub(crate) use loaded::LoadedBreakers;
+pub(crate) use plugin::{Asks, Caller, Ended, Refusal};
 
 /// The number of calls that exhaust their limits and so open the breaker.
 const CALLS: usize = 5;
@@ -39,15 +49,33 @@ pub(crate) struct Open {
     pub(crate) within: Duration,
 }
 
-/// The end of a call, as far as the breaker is concerned.
+/// The end of a call, as far as breakers are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallEnd {
     /// The call exhausted its time or its instructions.
     Exhausted,
-    /// The call did not.
-    InTime,
-    /// The call ended early because of a lookup, and is repeated with its answer.
-    Early,
+    /// The call failed early by the plugin's own fault, such as with a trap.
+    Failed,
+    /// The plugin answered: it succeeded, or refused the TrainJob.
+    Answered,
+    /// The call says nothing about the plugin, such as one that ended early because of a lookup and is repeated with its answer.
+    Undecided,
+}
+
+impl CallEnd {
+    /// Whether the plugin failed by its own fault.
+    pub(crate) const fn is_failure(self) -> bool {
+        matches!(self, Self::Exhausted | Self::Failed)
+    }
+}
+
+/// Which calls open a breaker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Threshold {
+    /// Several that exhausted their limits.
+    Several,
+    /// The first one that failed, because the plugin fails in other namespaces too.
+    First,
 }
 
 impl Default for Breaker {
@@ -75,8 +103,13 @@ impl Breaker {
     }
 
     /// Notes the end of a call. Returns whether that opened the breaker.
-    pub(crate) fn ended(&mut self, end: CallEnd, now: Instant) -> bool {
+    pub(crate) fn ended(&mut self, end: CallEnd, threshold: Threshold, now: Instant) -> bool {
+        let opens_at_once = threshold == Threshold::First && end.is_failure();
         match (&mut self.0, end) {
+            (State::Closed(_), _) if opens_at_once => {
+                self.open(now, PAUSE);
+                true
+            }
             (State::Closed(calls), CallEnd::Exhausted) => {
                 calls.push_back(now);
                 if calls.len() > CALLS {
@@ -90,22 +123,23 @@ impl Breaker {
                 }
                 false
             }
-            (State::Trying { pause, .. }, CallEnd::Exhausted) => {
+            (State::Trying { pause, .. }, _) if opens_at_once || end == CallEnd::Exhausted => {
                 let pause = (*pause * 2).min(LONGEST_PAUSE);
                 self.open(now, pause);
                 true
             }
-            (State::Trying { .. }, CallEnd::InTime) => {
+            (State::Trying { .. }, CallEnd::Answered | CallEnd::Failed) => {
                 *self = Self::default();
                 false
             }
-            (State::Trying { pause, .. }, CallEnd::Early) => {
+            (State::Trying { pause, .. }, CallEnd::Undecided) => {
                 let pause = *pause;
                 self.0 = State::Open { until: now, pause };
                 false
             }
-            // That call began before the breaker opened.
-            (State::Closed(_), CallEnd::InTime | CallEnd::Early) | (State::Open { .. }, _) => false,
+            // A call that ends while the breaker is open began before.
+            (State::Closed(_) | State::Open { .. }, _)
+            | (State::Trying { .. }, CallEnd::Exhausted) => false,
         }
     }
 
@@ -141,12 +175,22 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    impl Breaker {
+        fn exhausted(&mut self, now: Instant) -> bool {
+            self.ended(CallEnd::Exhausted, Threshold::Several, now)
+        }
+
+        fn answered(&mut self, now: Instant) -> bool {
+            self.ended(CallEnd::Answered, Threshold::Several, now)
+        }
+    }
+
     /// Returns a breaker that opened at `now`.
     fn opened(now: Instant) -> Breaker {
         let mut breaker = Breaker::default();
         for call in 1..=CALLS {
             breaker.admit(now).unwrap();
-            assert_eq!(breaker.ended(CallEnd::Exhausted, now), call == CALLS);
+            assert_eq!(breaker.exhausted(now), call == CALLS);
         }
         breaker
     }
@@ -175,8 +219,8 @@ mod tests {
         let mut opened = false;
         for call in 0..CALLS as u32 {
             breaker.admit(now + SECOND * call).unwrap();
-            assert!(!breaker.ended(CallEnd::InTime, now + SECOND * call));
-            opened = breaker.ended(CallEnd::Exhausted, now + SECOND * call);
+            assert!(!breaker.answered(now + SECOND * call));
+            opened = breaker.exhausted(now + SECOND * call);
         }
         assert!(opened);
     }
@@ -189,7 +233,7 @@ mod tests {
         for call in 0..1_000 {
             let now = now + pause * call;
             breaker.admit(now).unwrap();
-            assert!(!breaker.ended(CallEnd::Exhausted, now));
+            assert!(!breaker.exhausted(now));
         }
         assert!(matches!(&breaker.0, State::Closed(calls) if calls.len() <= CALLS));
     }
@@ -201,7 +245,7 @@ mod tests {
         let later = now + PAUSE;
         breaker.admit(later).unwrap();
         assert!(breaker.admit(later).is_err(), "a second one has to wait");
-        assert!(!breaker.ended(CallEnd::InTime, later + SECOND));
+        assert!(!breaker.answered(later + SECOND));
         assert!(!breaker.is_open() && breaker.is_idle(later));
         breaker.admit(later).unwrap();
     }
@@ -216,7 +260,7 @@ mod tests {
             pauses.push(wait.as_secs());
             now += wait;
             breaker.admit(now).unwrap();
-            assert!(breaker.ended(CallEnd::Exhausted, now));
+            assert!(breaker.exhausted(now));
         }
         assert_eq!(pauses, [30, 60, 120, 240, 300, 300]);
     }
@@ -235,7 +279,7 @@ mod tests {
         let now = Instant::now();
         let mut breaker = opened(now);
         let open = breaker.admit(now).unwrap_err();
-        assert!(!breaker.ended(CallEnd::Exhausted, now) && !breaker.ended(CallEnd::InTime, now));
+        assert!(!breaker.exhausted(now) && !breaker.answered(now));
         assert_eq!(breaker.admit(now), Err(open));
     }
 
@@ -245,9 +289,23 @@ mod tests {
         let mut breaker = opened(now);
         let later = now + PAUSE;
         breaker.admit(later).unwrap();
-        assert!(!breaker.ended(CallEnd::Early, later));
+        assert!(!breaker.ended(CallEnd::Undecided, Threshold::Several, later));
         breaker.admit(later).unwrap();
-        assert!(breaker.ended(CallEnd::Exhausted, later));
+        assert!(breaker.exhausted(later));
         assert_eq!(breaker.admit(later).unwrap_err().wait, PAUSE * 2);
+    }
+
+    #[test]
+    fn a_call_that_fails_early_closes_it_unless_the_first_failure_opens_it() {
+        let now = Instant::now();
+        for (threshold, is_open) in [(Threshold::Several, false), (Threshold::First, true)] {
+            let mut breaker = opened(now);
+            breaker.admit(now + PAUSE).unwrap();
+            let ended = breaker.ended(CallEnd::Failed, threshold, now + PAUSE);
+            assert_eq!((ended, breaker.is_open()), (is_open, is_open));
+            let mut breaker = Breaker::default();
+            breaker.admit(now).unwrap();
+            assert_eq!(breaker.ended(CallEnd::Failed, threshold, now), is_open);
+        }
     }
 }
