@@ -163,7 +163,7 @@ impl Plugins {
             name,
             signers,
             skipped,
-            generation: self.generations.generation(number, renderer),
+            generation: self.generations.generation((number, &spec.hash()), renderer),
         });
         self.loaded.put(revision.clone());
         Ok(revision)

@@ -180,6 +180,11 @@ impl Registry {
         self.0.broken.lock().unwrap().insert(artifact.digest());
     }
 
+    /// Lets the loader load it again.
+    pub(crate) fn mend(&self, artifact: &Artifact) {
+        self.0.broken.lock().unwrap().remove(&artifact.digest());
+    }
+
     pub(crate) fn pins(&self) -> usize {
         self.0.pins.load(Ordering::SeqCst)
     }
