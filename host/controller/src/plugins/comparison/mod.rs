@@ -191,19 +191,10 @@ impl Comparer {
     ) -> Pair {
         let worker = Worker::new(&self.places, &subject.key.namespace);
         worker.start().await;
-        let render = |generations| {
-            let of = (&subject.key, &worker);
-            self.reconciler.try_render(of, &subject.job, generations)
-        };
-        let [with_new, with_old] = render([new, old]).await;
-        match judge(with_old, with_new).await {
-            // Somebody may have changed an object that plugins look up in between. Now, that would make the older one fail.
-            Pair::Refused => {
-                let [with_old, with_new] = render([old, new]).await;
-                judge(with_old, with_new).await
-            }
-            pair => pair,
-        }
+        let of = (&subject.key, &worker);
+        let pair = self.reconciler.try_render(of, &subject.job, [old, new]);
+        let [with_old, with_new] = pair.await;
+        judge(with_old, with_new).await
     }
 }
 
