@@ -23,6 +23,7 @@ const FETCH_LIMIT: Duration = Duration::from_secs(30);
 pub(super) struct LoadedRevision {
     /// The name of the revision.
     pub(super) name: String,
+    pub(super) spec: PluginRevisionSpec,
     pub(super) generation: Arc<Generation>,
     /// Who signed each plugin.
     pub(super) signers: BTreeMap<String, String>,
@@ -51,6 +52,13 @@ impl Loaded {
         let mut all = self.all();
         all.retain(|it| it.name != revision.name);
         all.push(revision);
+    }
+
+    /// Returns the loaded revision with a number.
+    pub(super) fn numbered(&self, number: i64) -> Option<Arc<LoadedRevision>> {
+        let all = self.all();
+        let mut all = all.iter();
+        all.find(|it| it.generation.number() == number).cloned()
     }
 
     /// Drops all others.
@@ -161,9 +169,12 @@ impl Plugins {
         let number = i64::try_from(spec.number).unwrap_or(i64::MAX);
         let revision = Arc::new(LoadedRevision {
             name,
+            spec: spec.clone(),
             signers,
             skipped,
-            generation: self.generations.generation((number, &spec.hash()), renderer),
+            generation: self
+                .generations
+                .generation((number, &spec.hash()), renderer),
         });
         self.loaded.put(revision.clone());
         Ok(revision)
