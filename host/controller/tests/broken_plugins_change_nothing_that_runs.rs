@@ -243,15 +243,20 @@ async fn a_tag_is_followed_to_newer_versions_only() {
 async fn objects_that_are_deleted_change_nothing() {
     let world = world();
     let controller = running(&world).await;
-    // The revisions are made again.
+    // The revision is created again.
     let name = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
-    world
-        .cluster
-        .delete("pluginrevisions", "", name.as_str().unwrap());
-    world.until_stage(2, "Running").await;
+    let delete = || {
+        let name = name.as_str().unwrap();
+        world.cluster.delete("pluginrevisions", "", name);
+    };
+    let restored = [(1, "Running".to_owned(), "Restored".to_owned())];
+    let is_restored = |_: &Cluster| world.revisions() == restored;
+    delete();
+    world.pass("it runs again", is_restored).await;
+    assert!(world.events("stamp").contains("RevisionRunning"));
     // As if the CRD were removed.
     world.cluster.delete("policyplugins", "", "stamp");
-    world.until_stage(3, "Shadow").await;
+    world.until_stage(2, "Shadow").await;
     world
         .pass("the revision waits", |_| {
             world.revisions().iter().any(|it| it.2 == "RemovesPlugins")

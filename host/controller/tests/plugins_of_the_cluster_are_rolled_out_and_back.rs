@@ -331,6 +331,119 @@ async fn if_the_running_revision_is_deleted_the_one_before_runs_again() {
     }
 }
 
+/// What is rolled out is not used everywhere because the only revision that ran is deleted. Replicas have that one in memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn if_the_only_revision_that_ran_is_deleted_it_runs_again() {
+    for is_killed in [false, true] {
+        let mut world = world();
+        world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
+        let mut controller = world.start("one").await;
+        world.until_stamped(LATE, "queued", "1.0.0").await;
+        upgrade(&world, &second());
+        world.until_stage(2, "Share").await;
+        world.until_stamped(EARLY, "queued", "2.0.0").await;
+        if is_killed {
+            // Between the creation and the stage.
+            world
+                .cluster
+                .set_rule(|cluster, when, (verb, plural), body| {
+                    use crate::stub::cluster::{Act, When};
+                    let is_stage = (verb, plural) == ("patch", "pluginrevisions")
+                        && body["status"]["stage"] == "Running";
+                    let is_created = cluster.all("pluginrevisions").len() == 2;
+                    match when == When::Before && is_stage && is_created {
+                        true => Act::Refuse,
+                        false => Act::GoOn,
+                    }
+                });
+        }
+        let first = world.cluster.all("pluginrevisions")[0].clone();
+        let name = first["metadata"]["name"].as_str().unwrap();
+        world.cluster.delete("pluginrevisions", "", name);
+        let is_created = |_: &_| world.revisions().iter().any(|it| it.0 == 1);
+        world.pass("it is created again", is_created).await;
+        if is_killed {
+            controller.kill().await;
+            world.cluster.forget_rule();
+            controller = world.start("two").await;
+        }
+        world.until_stage(1, "Running").await;
+        let restored = [
+            (1, "Running".to_owned(), "Restored".to_owned()),
+            (2, "Share".to_owned(), "Progressing".to_owned()),
+        ];
+        assert_eq!(world.revisions(), restored);
+        assert_eq!(
+            world.cluster.get("pluginrevisions", "", name).unwrap()["spec"],
+            first["spec"]
+        );
+        assert_eq!(world.stamp(LATE, "queued").unwrap(), "1.0.0");
+        controller.stop().await;
+    }
+}
+
+/// No process has what ran.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn if_nobody_has_what_ran_the_newest_plugins_run_and_an_event_says_so() {
+    let mut world = world();
+    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
+    let controller = world.start("one").await;
+    world.until_stamped(LATE, "queued", "1.0.0").await;
+    upgrade(&world, &second());
+    world.until_stage(2, "Share").await;
+    controller.stop().await;
+    let first = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
+    let name = first.as_str().unwrap();
+    world.cluster.delete("pluginrevisions", "", name);
+    let controller = world.start("two").await;
+    world.until_stage(2, "Running").await;
+    assert_eq!(world.revisions()[0].2, "NothingToCompareWith");
+    world.until_stamped(LATE, "queued", "2.0.0").await;
+    controller.stop().await;
+    let events = world.cluster.all("events");
+    let mut said = events.iter().filter(|it| it["type"] == "Warning");
+    assert!(said.any(|it| it["message"].to_string().contains("without a comparison")));
+}
+
+/// Such as a Node that two versions of a plugin read one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_changes_during_a_comparison_is_no_difference() {
+    let looks = |version: &str, annotations: &[&str]| {
+        let looks = Artifact::new("stamp", version, "plugins", annotations);
+        looks
+            .looks_up("lookups[v1/Node/moves]")
+            .runs(|call: &mut Call| {
+                let lookups = call.context_lookups(Call::CONTEXT)?;
+                let found = call.lookups_find(lookups, "v1", "Node", "moves")?;
+                let info = call.context_info(Call::CONTEXT)?;
+                Ok(call.info_set_annotation(info, STAMP, &found.is_some().to_string())?)
+            })
+    };
+    let world = world();
+    upgrade(&world, &looks("1.0.0", &[STAMP]));
+    world.cluster.delete("trainjobs", EARLY, "queued");
+    let controller = world.start("one").await;
+    world.until_stamped(LATE, "queued", "false").await;
+    world.cluster.set_rule(|cluster, when, call, _| {
+        use crate::stub::cluster::{Act, When};
+        let all = cluster.all("pluginrevisions");
+        let is_compared = all.iter().any(|it| it["status"]["reason"] == "Comparing");
+        if is_compared && when == When::Done && call == ("get", "nodes") {
+            match cluster.get("nodes", "", "moves") {
+                Some(_) => cluster.delete("nodes", "", "moves"),
+                None => cluster.put(
+                    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "moves"}}),
+                ),
+            }
+        }
+        Act::GoOn
+    });
+    upgrade(&world, &looks("2.0.0", &[STAMP, "example.com/more"]));
+    world.until_stage(2, "Running").await;
+    assert_eq!(world.revisions()[1].2, "NoDifference");
+    controller.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_revision_is_rolled_back_on_request() {
     let mut world = world();

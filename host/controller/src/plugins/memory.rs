@@ -68,6 +68,8 @@ pub(super) struct Candidate {
     pub(super) checked: Checked,
     /// Since when this process sees which TrainJobs fail.
     pub(super) watched: Option<Timestamp>,
+    /// Why it does not.
+    pub(super) unwatched: String,
     /// When it is checked again which TrainJobs fail.
     pub(super) checks: Option<SystemTime>,
     /// How often it could not be loaded in a row.

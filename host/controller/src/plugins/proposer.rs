@@ -243,7 +243,7 @@ fn too_large(spec: &PluginRevisionSpec) -> Option<(String, Problem)> {
 impl Leader {
     async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
         let revision = spec.name();
-        match self.plugins.create(spec).await {
+        match self.plugins.create(spec, false).await {
             Ok(()) => tracing::info!(
                 revision,
                 plugins = spec.plugins.len(),

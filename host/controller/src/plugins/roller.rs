@@ -11,7 +11,7 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 use super::{
     Leader, Mode,
     difference::{changed, removed},
-    follower::backoff,
+    follower::{backoff, cut, words},
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
@@ -49,6 +49,10 @@ impl Leader {
                     self.delete(&facts, number).await;
                     continue;
                 }
+                Next::Recreate(number) => {
+                    self.recreate(number).await;
+                    continue;
+                }
                 Next::Compare(number) => match self.compare(&facts, number).await {
                     None => continue,
                     Some(wait) => Some(plugins.after(wait)),
@@ -63,16 +67,48 @@ impl Leader {
         }
     }
 
-    /// Lets the previous revision run, if the running one was deleted.
+    /// Lets the previous revision run, or the one that is held, if the running one was deleted.
     pub(super) async fn restore(&self) {
         loop {
             let facts = self.plugins.facts();
-            match restored(&facts) {
-                // A later release may have written the running one.
-                Some(new) if self.plugins.in_use().newer.is_none() => {
-                    self.write(&facts, &new).await;
-                }
+            // A later release may have written the running one.
+            if self.plugins.in_use().newer.is_some() {
+                return;
+            }
+            match restored(&facts, self.held()) {
+                Some(Next::Write(new)) => self.write(&facts, &new).await,
+                Some(Next::Recreate(number)) => self.recreate(number).await,
                 _ => return,
+            }
+        }
+    }
+
+    /// Returns the number of the revision that is held. Without a PolicyPlugin, nobody asks for it.
+    fn held(&self) -> Option<u64> {
+        let held = self.plugins.held_revision();
+        let held = held.filter(|_| !self.plugins.policies.is_empty());
+        held.map(|held| held.spec.number)
+    }
+
+    /// Creates the revision that is held again.
+    async fn recreate(&self, number: u64) {
+        let plugins = &self.plugins;
+        let held = plugins.held_revision();
+        let Some(held) = held.filter(|held| held.spec.number == number) else {
+            return;
+        };
+        let revision = &*held.name;
+        match plugins.create(&held.spec, true).await {
+            Ok(()) => {
+                self.no_pause();
+                tracing::warn!(
+                    revision,
+                    "the running PluginRevision was deleted, and no earlier one is kept, so it is created again"
+                );
+            }
+            Err(error) => {
+                tracing::warn!(revision, %error, "the running PluginRevision, which was deleted, cannot be created again; retrying");
+                self.pause().await;
             }
         }
     }
@@ -93,9 +129,17 @@ impl Leader {
             revisions: facts,
             wanted: wanted.as_deref(),
             candidate: self.candidate_facts(facts),
+            held: self.held(),
+            is_lost: self.is_lost(facts),
             now: self.plugins.now(),
             settings: &self.plugins.settings,
         })
+    }
+
+    /// Whether a revision has run that does not exist any more.
+    fn is_lost(&self, facts: &[RevisionFacts]) -> bool {
+        let last = self.plugins.last_used();
+        last.is_some_and(|last| facts.iter().all(|it| it.name != last))
     }
 
     fn candidate_facts(&self, facts: &[RevisionFacts]) -> Option<CandidateFacts> {
@@ -119,6 +163,7 @@ impl Leader {
             failures: candidate.failures,
             lagging: self.lagging(&state),
             watched: candidate.watched,
+            unwatched: candidate.unwatched.clone(),
         })
     }
 
@@ -312,8 +357,10 @@ impl Leader {
         let (old, new) = match both {
             Some((old, Ok(new))) if is_watched(&old, &new) => (old, new),
             // Nobody sees how TrainJobs do with all plugins of the revision, so its share does not grow.
-            _ => {
-                self.candidate().watched = None;
+            both => {
+                let mut candidate = self.candidate();
+                candidate.watched = None;
+                candidate.unwatched = cut(&unwatched(both));
                 return;
             }
         };
@@ -348,5 +395,22 @@ impl Leader {
             .map(|replica| replica.pod)
             .collect();
         metrics.set_replicas_behind(behind.len());
+    }
+}
+
+/// Returns why nobody sees how TrainJobs do with a share.
+fn unwatched(
+    both: Option<(Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>)>,
+) -> String {
+    match both {
+        None => "the running revision is not loaded".to_owned(),
+        Some((_, Err(error))) => error.sentence(),
+        Some((old, Ok(new))) => {
+            let incomplete = [old, new].into_iter().find(|it| !it.skipped.is_empty());
+            incomplete.map_or_else(
+                || "the leader does not use it yet".to_owned(),
+                |it| words(&it.skipped),
+            )
+        }
     }
 }

@@ -5,8 +5,11 @@ use trainyard_model::text::clean_to;
 
 use super::{Plugin, StatusFacts};
 use crate::plugins::{
-    PluginCondition, Problem, difference::is_same, objects::PolicyPluginState,
-    rollout::RevisionFacts, written,
+    PluginCondition, Problem,
+    difference::is_same,
+    objects::PolicyPluginState,
+    rollout::{PROGRESSES, RevisionFacts},
+    written,
 };
 
 /// The most characters of a message.
@@ -210,6 +213,7 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         name,
         stage,
         percent,
+        reason,
         ..
     } = &revision.facts;
     let status = revision.state.status.as_ref();
@@ -220,21 +224,23 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             "RollingOut",
             format!("PluginRevision {name} is about to be rolled out; {keeps}"),
         ),
-        Some(Stage::Share) => of(
+        Some(Stage::Share) if *reason == PROGRESSES => of(
             ConditionStatus::False,
             "RollingOut",
             format!(
                 "PluginRevision {name} has {percent} % of the namespaces; {keeps} for the others"
             ),
         ),
-        Some(Stage::Shadow) => {
-            let reason = status.map_or("Comparing", |status| &status.reason);
-            of(
-                ConditionStatus::False,
-                reason,
-                format!("PluginRevision {name}: {message}; {keeps}"),
-            )
-        }
+        Some(Stage::Share) => of(
+            ConditionStatus::False,
+            reason,
+            format!("PluginRevision {name}: {message}; {keeps} for the others"),
+        ),
+        Some(Stage::Shadow) => of(
+            ConditionStatus::False,
+            reason,
+            format!("PluginRevision {name}: {message}; {keeps}"),
+        ),
         Some(stage) => of(
             ConditionStatus::False,
             &format!("{stage:?}"),
