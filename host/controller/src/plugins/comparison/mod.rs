@@ -15,7 +15,7 @@ use trainyard_config::policy_plugin::{ShadowDifference, ShadowSummary};
 use trainyard_divergences::difference::{Answer, Difference, differences};
 use trainyard_model::text::clean_to;
 
-use self::subjects::{IN_ALL, OF_NAMESPACE, Subject, runtimes, train_jobs};
+use self::subjects::{AtMost, IN_ALL, OF_NAMESPACE, Subject, runtimes, train_jobs};
 use super::rollout::{Comparison, Failures};
 use crate::{
     failures::StoppedBy,
@@ -48,17 +48,6 @@ pub(super) struct Comparer {
 
 /// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
 pub(super) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
-
-/// The TrainJobs of a namespace in a share. None counts more than [`OF_NAMESPACE`], so that no namespace decides for the others.
-#[derive(Default)]
-struct OfNamespace {
-    /// Those that have not started.
-    all: usize,
-    /// Those that fail and were checked.
-    checked: usize,
-    /// Those that fail only with the newer revision.
-    failing: usize,
-}
 
 /// How a TrainJob is rendered by two generations.
 enum Pair {
@@ -135,21 +124,17 @@ impl Comparer {
         fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
         checked: &mut Checked,
     ) -> Failures {
-        let mut namespaces: HashMap<Arc<str>, OfNamespace> = HashMap::new();
+        let [mut all, mut failing, mut worse] = [(); 3].map(|()| AtMost::new(OF_NAMESPACE));
         let mut still = Checked::new();
         let mut jobs = stores.jobs.objects();
         jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
         jobs.sort_by(|a, b| a.0.cmp(&b.0));
         for (key, job) in jobs {
-            let of = namespaces.entry(key.namespace.clone()).or_default();
-            of.all = of.all.saturating_add(1).min(OF_NAMESPACE);
-            let Some(by) = fails(&key) else {
+            let namespace = key.namespace.clone();
+            all.admits(namespace.clone());
+            let Some(by) = fails(&key).filter(|_| failing.admits(namespace.clone())) else {
                 continue;
             };
-            if of.checked >= OF_NAMESPACE {
-                continue;
-            }
-            of.checked += 1;
             let version = (key.clone(), job.resource_version(), by);
             let is_worse = match checked.get(&version) {
                 Some(is_worse) => *is_worse,
@@ -171,16 +156,17 @@ impl Comparer {
             };
             still.insert(version, is_worse);
             if is_worse {
-                of.failing += 1;
+                worse.admits(namespace);
             }
         }
         *checked = still;
-        let all = || namespaces.values();
+        let (train_jobs, namespaces) = worse.count();
+        let (all_train_jobs, all_namespaces) = all.count();
         Failures {
-            train_jobs: all().map(|it| it.failing).sum(),
-            namespaces: all().filter(|it| it.failing > 0).count(),
-            all_train_jobs: all().map(|it| it.all).sum(),
-            all_namespaces: namespaces.len(),
+            train_jobs,
+            namespaces,
+            all_train_jobs,
+            all_namespaces,
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) fn conditions(
     state: &PolicyPluginState,
     facts: &StatusFacts<'_>,
 ) -> Vec<Condition> {
-    let generation = facts.proposed.generations.get(name).copied();
+    let generation = facts.proposed.plugin(name).generation;
     let conditions = PluginCondition::ALL.into_iter().map(|kind| {
         let (status, reason, message) = match kind {
             PluginCondition::Active => active(name, facts),
@@ -53,8 +53,8 @@ fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Foun
 
 /// Returns a condition that follows from resolving and loading the plugin.
 fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
-    let proposed = facts.proposed;
-    if let Some(problem) = proposed.problems.get(name) {
+    let (all, proposed) = (facts.proposed, facts.proposed.plugin(name));
+    if let Some(problem) = &proposed.problem {
         let Problem {
             condition,
             reason,
@@ -76,7 +76,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             );
         }
     }
-    if let Some(message) = proposed.waiting.get(name) {
+    if let Some(message) = &proposed.waiting {
         let message = format!("{message}; it is tried again");
         return match kind {
             PluginCondition::Pulled => of(ConditionStatus::False, "Retrying", message),
@@ -88,11 +88,10 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         };
     }
     let is_built_in = matches!(
-        proposed.resolved.get(name).map(|plugin| &plugin.origin),
+        proposed.resolved.as_ref().map(|plugin| &plugin.origin),
         Some(Origin::BuiltIn(_))
     );
-    let others_fail =
-        !proposed.is_loaded && (!proposed.problems.is_empty() || !proposed.waiting.is_empty());
+    let others_fail = !all.is_loaded && (all.has_problems() || all.lacks_content());
     let is_in_revision = Plugin::of(name, facts).newest.is_some();
     match kind {
         PluginCondition::Pulled if is_built_in => of(
@@ -100,7 +99,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "BuiltIn",
             "it is part of the controller",
         ),
-        PluginCondition::Pulled => match proposed.notes.get(name) {
+        PluginCondition::Pulled => match &proposed.note {
             Some(note) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
             None => of(
                 ConditionStatus::True,
@@ -113,7 +112,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "BuiltIn",
             "it is part of the controller",
         ),
-        PluginCondition::Verified => match proposed.signers.get(name) {
+        PluginCondition::Verified => match &proposed.signer {
             Some(signer) => of(
                 ConditionStatus::True,
                 "Signed",
@@ -168,14 +167,15 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         ),
         None => "no PluginRevision that runs has it".to_owned(),
     };
-    if let Some(problem) = facts.proposed.problems.get(name) {
+    let proposed = facts.proposed.plugin(name);
+    if let Some(problem) = &proposed.problem {
         return of(
             ConditionStatus::False,
             &problem.reason,
             format!("see the condition {}; {keeps}", problem.condition),
         );
     }
-    if facts.proposed.waiting.contains_key(name) {
+    if proposed.waiting.is_some() {
         return of(
             ConditionStatus::False,
             "Retrying",
