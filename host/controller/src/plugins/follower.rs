@@ -141,7 +141,7 @@ impl Plugins {
     /// Returns the revision whose plugins run in this process, even if it was deleted.
     pub(super) fn held_revision(&self) -> Option<Arc<LoadedRevision>> {
         let held = self.generations.held();
-        self.loaded.numbered(held.running.number())
+        self.loaded.of(&held.running)
     }
 
     /// Loads the revisions in use, and uses them from then on. With `may_skip`, plugins that are not available now are skipped.

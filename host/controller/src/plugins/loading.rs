@@ -12,7 +12,8 @@ use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin
 use trainyard_render::SkippedPlugin;
 
 use super::{
-    FetchedPlugin, Mode, PluginCondition, Plugins, Problem, Refusal, SourceError, Verified,
+    FetchedPlugin, Mode, PluginCondition, PluginSource, Plugins, Problem, Refusal, SourceError,
+    Verified,
 };
 use crate::generation::Generation;
 
@@ -54,11 +55,13 @@ impl Loaded {
         all.push(revision);
     }
 
-    /// Returns the loaded revision with a number.
-    pub(super) fn numbered(&self, number: i64) -> Option<Arc<LoadedRevision>> {
+    /// Returns the loaded revision of a generation, which may have been loaded again since.
+    pub(super) fn of(&self, generation: &Arc<Generation>) -> Option<Arc<LoadedRevision>> {
         let all = self.all();
-        let mut all = all.iter();
-        all.find(|it| it.generation.number() == number).cloned()
+        let is_it = |it: &&Arc<LoadedRevision>| Arc::ptr_eq(&it.generation, generation);
+        let is_again = |it: &&Arc<LoadedRevision>| it.generation.number() == generation.number();
+        let found = all.iter().find(is_it);
+        found.or_else(|| all.iter().find(is_again)).cloned()
     }
 
     /// Drops all others.
@@ -123,7 +126,13 @@ impl Plugins {
         if let Some(loaded) = self.loaded.get(&name) {
             return Ok(loaded);
         }
-        let set = join_all(spec.plugins.iter().map(|plugin| self.fetch(plugin, mode))).await;
+        let source = &*self.program.source;
+        let set = join_all(
+            spec.plugins
+                .iter()
+                .map(|plugin| fetch(source, plugin, mode)),
+        )
+        .await;
         check(&set, mode, may_skip)?;
         let mut reuse = self.loaded.generations();
         reuse.extend(self.generations.held().all().cloned());
@@ -179,31 +188,24 @@ impl Plugins {
         self.loaded.put(revision.clone());
         Ok(revision)
     }
+}
 
-    async fn fetch(&self, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
-        let fetched = async {
-            let fetched = self.program.source.fetch(plugin);
-            // Nothing waits for a candidate. What is in use must not wait for a slow registry.
-            match mode {
-                Mode::Strict => fetched.await,
-                Mode::Lenient => timeout(FETCH_LIMIT, fetched).await.unwrap_or_else(|_| {
-                    Err(SourceError::Retry {
-                        after: None,
-                        message: format!(
-                            "its registry has not sent it within {FETCH_LIMIT:?}; retrying"
-                        ),
-                    })
-                }),
-            }
-        };
-        let content = match &plugin.origin {
-            Origin::BuiltIn(_) => Ok(Verified::default()),
-            _ => fetched.await,
-        };
-        FetchedPlugin {
-            plugin: plugin.clone(),
-            content,
-        }
+/// Fetches the content of a plugin. Nothing waits for a candidate, but what is in use must not wait for a slow registry.
+async fn fetch(source: &dyn PluginSource, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
+    let too_slow = || SourceError::Retry {
+        after: None,
+        message: format!("its registry has not sent it within {FETCH_LIMIT:?}; retrying"),
+    };
+    let content = match (&plugin.origin, mode) {
+        (Origin::BuiltIn(_), _) => Ok(Verified::default()),
+        (_, Mode::Strict) => source.fetch(plugin).await,
+        (_, Mode::Lenient) => timeout(FETCH_LIMIT, source.fetch(plugin))
+            .await
+            .unwrap_or_else(|_| Err(too_slow())),
+    };
+    FetchedPlugin {
+        plugin: plugin.clone(),
+        content,
     }
 }
 
@@ -270,4 +272,78 @@ async fn on_thread<T: Send + 'static>(
     let panicked =
         |_| failed("loading the plugins panicked; this is a bug in Trainyard".to_owned());
     loaded.await.map_err(panicked)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::{collections::BTreeSet, future::pending};
+
+    use futures_util::future::BoxFuture;
+    use serde_json::json;
+    use tokio::time::Instant;
+    use trainyard_config::policy_plugin::Source;
+
+    use super::*;
+    use crate::plugins::Pinned;
+
+    /// A registry that takes so long to answer, or never does.
+    struct Slow(Option<Duration>);
+
+    impl PluginSource for Slow {
+        fn pin<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a Source,
+        ) -> BoxFuture<'a, Result<Pinned, SourceError>> {
+            Box::pin(pending())
+        }
+
+        fn fetch<'a>(
+            &'a self,
+            _: &'a ResolvedPlugin,
+        ) -> BoxFuture<'a, Result<Verified, SourceError>> {
+            Box::pin(async {
+                match self.0 {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => pending().await,
+                }
+                Ok(Verified::default())
+            })
+        }
+
+        fn keep(&self, _: &BTreeSet<String>) {}
+    }
+
+    fn plugin(origin: &serde_json::Value) -> ResolvedPlugin {
+        let plugin = json!({"name": "a", "generation": 1, "origin": origin, "settings": {}});
+        serde_json::from_value(plugin).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_registry_delays_a_candidate_and_not_what_is_in_use() {
+        let seconds = Duration::from_secs;
+        let file = plugin(&json!({"file": {"name": "a.wasm", "digest": "sha256:0"}}));
+        for (takes, mode, is_fetched, after) in [
+            (Some(seconds(29)), Mode::Lenient, true, seconds(29)),
+            (Some(seconds(31)), Mode::Lenient, false, seconds(30)),
+            (None, Mode::Lenient, false, seconds(30)),
+            (Some(seconds(3_600)), Mode::Strict, true, seconds(3_600)),
+        ] {
+            let started = Instant::now();
+            let fetched = fetch(&Slow(takes), &file, mode).await;
+            assert_eq!(
+                (fetched.content.is_ok(), started.elapsed()),
+                (is_fetched, after)
+            );
+            if let Err(error) = fetched.content {
+                assert!(matches!(&error, SourceError::Retry { .. }));
+                assert!(error.message().contains("30s"), "{error:?}");
+            }
+        }
+        let built_in = plugin(&json!({"builtIn": {}}));
+        let fetched = fetch(&Slow(None), &built_in, Mode::Lenient).await;
+        assert!(fetched.content.is_ok());
+    }
 }
