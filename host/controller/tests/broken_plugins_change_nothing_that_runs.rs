@@ -2,15 +2,11 @@
 //! objects or their kinds are removed, or a revision was not written by a controller of this release.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use trainyard_config::policy_plugin::PluginRevisionSpec;
 use trainyard_controller::{plugins::PluginCondition, settings::PluginsSource};
-use trainyard_model::call::Call;
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
@@ -70,104 +66,6 @@ async fn two_plugins_that_conflict_both_name_the_path() {
         .until_condition("stamp", "Active", "True", "Running")
         .await;
     controller.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registry_that_is_down_delays_only_changes() {
-    let world = world();
-    let controller = running(&world).await;
-    world.registry.set_down(true);
-    let reference = world.registry.push(&Artifact::stamp("stamp", "2.0.0"));
-    world.declare("stamp", &reference);
-    world
-        .until_condition("stamp", "Pulled", "False", "Retrying")
-        .await;
-    assert!(world.condition("stamp", "Pulled")[2].contains("does not answer"));
-    assert_running(&world, "new").await;
-    world.registry.set_down(false);
-    world.until_stamped("ml", "queued", "2.0.0").await;
-    controller.stop().await;
-}
-
-/// A process that starts while the registry is down reconciles nothing until it has the plugins in use, for a limited time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registry_that_is_down_at_the_start_is_waited_for() {
-    let world = world();
-    running(&world).await.stop().await;
-    world.registry.set_down(true);
-    let controller = world.start("two").await;
-    world.cluster.put(job("ml", "waits", "stamped", true));
-    let watches = |cluster: &Cluster| cluster.traffic("watch", "trainjobs").calls >= 2;
-    world.until("the controller watches", watches).await;
-    world.clock.advance(Duration::from_secs(60));
-    assert_eq!(world.stamp("ml", "waits"), None);
-    world.registry.set_down(false);
-    world.clock.advance(Duration::from_secs(30));
-    world.until_stamped("ml", "waits", "1.0.0").await;
-    controller.stop().await;
-    // After the limit, TrainJobs that do not need the plugin are reconciled.
-    world.registry.set_down(true);
-    world.cluster.put(runtime("plain", &[]));
-    world.cluster.put(job("ml", "plain", "plain", true));
-    world.cluster.put(job("ml", "needs", "stamped", true));
-    let loads = world.registry.loads();
-    let controller = world.start("three").await;
-    world
-        .pass("the TrainJob without the plugin is reconciled", |cluster| {
-            cluster.get("jobsets", "ml", "plain").is_some()
-        })
-        .await;
-    assert_eq!(world.stamp("ml", "needs"), None);
-    assert_eq!(world.stamp("ml", "queued").as_deref(), Some("1.0.0"));
-    world.registry.set_down(false);
-    world.until_stamped("ml", "needs", "1.0.0").await;
-    // While it was skipped, it was not loaded again and again.
-    let loads = world.registry.loads() - loads;
-    assert!(loads <= 6, "{loads}");
-    controller.stop().await;
-}
-
-/// A replica starts that cannot load one of two plugins, until it can.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_plugin_that_cannot_be_loaded_changes_nothing_for_train_jobs_without_it() {
-    let world = world();
-    let rendered: Arc<Mutex<Vec<String>>> = Arc::default();
-    let names = rendered.clone();
-    let counting = Artifact::stamp("stamp", "1.0.0").runs(move |call: &mut Call| {
-        let job = call.context_job(Call::CONTEXT)?;
-        names.lock().unwrap().push(call.job_name(job)?.to_owned());
-        let info = call.context_info(Call::CONTEXT)?;
-        Ok(call.info_set_annotation(info, STAMP, "1.0.0")?)
-    });
-    world.declare("stamp", &world.registry.push(&counting));
-    let other = Artifact::new("other", "1.0.0", "plugins", &["example.com/other"]);
-    world.declare("other", &world.registry.push(&other));
-    world.cluster.put(runtime("others", &["other"]));
-    world.cluster.put(job("ml", "waits", "others", true));
-    let has_job_set =
-        |name: &'static str| move |cluster: &Cluster| cluster.get("jobsets", "ml", name).is_some();
-    let controller = running(&world).await;
-    world.until("both have one", has_job_set("waits")).await;
-    controller.stop().await;
-    let job_sets = || ["queued", "waits"].map(|name| world.cluster.get("jobsets", "ml", name));
-    let before = job_sets();
-    rendered.lock().unwrap().clear();
-    world.registry.break_it(&other);
-    world.cluster.put(job("ml", "needs", "others", true));
-    world.cluster.put(job("ml", "new", "stamped", true));
-    let controller = world.start("two").await;
-    world.until_stamped("ml", "new", "1.0.0").await;
-    let says_why = |_: &_| !world.events("needs").is_empty();
-    world.pass("the one that needs it waits", says_why).await;
-    assert_eq!(world.cluster.get("jobsets", "ml", "needs"), None);
-    assert_eq!(job_sets(), before);
-    world.registry.mend(&other);
-    world.pass("it goes on", has_job_set("needs")).await;
-    controller.stop().await;
-    assert_eq!(job_sets(), before);
-    // It was not even rendered.
-    let rendered = rendered.lock().unwrap();
-    assert!(rendered.iter().all(|name| name == "new"), "{rendered:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -150,6 +150,11 @@ impl Registry {
         reference
     }
 
+    /// Deletes a plugin.
+    pub(crate) fn lose(&self, artifact: &Artifact) {
+        self.0.artifacts.lock().unwrap().remove(&artifact.digest());
+    }
+
     /// Pushes a plugin with a tag.
     pub(crate) fn tag(&self, reference: &str, artifact: &Artifact) {
         self.push(artifact);
