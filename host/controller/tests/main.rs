@@ -38,6 +38,7 @@ mod reformatted_sources_have_the_same_digest;
 mod registries_that_fail_delay_only_what_needs_them;
 mod restored_backups_are_noticed;
 mod restored_job_sets_keep_running;
+mod revisions_that_are_deleted_run_again;
 mod shadow_mode_writes_nothing_and_shows_differences;
 mod slow_lists_do_not_delay_other_namespaces;
 mod slow_plugins_do_not_delay_other_train_jobs;

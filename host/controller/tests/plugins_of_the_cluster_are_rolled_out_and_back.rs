@@ -13,11 +13,11 @@ use crate::stub::{
 };
 
 /// A namespace whose place is before 50 %, and one behind.
-const EARLY: &str = "default";
-const LATE: &str = "ml";
+pub(crate) const EARLY: &str = "default";
+pub(crate) const LATE: &str = "ml";
 
 /// A cluster with a runtime that uses a plugin, and queued TrainJobs in both namespaces.
-fn world() -> World {
+pub(crate) fn world() -> World {
     let mut world = World::new();
     world.settings.plugins.rollout.steps = vec![50];
     world.settings.plugins.rollout.interval = Duration::from_secs(30);
@@ -30,12 +30,12 @@ fn world() -> World {
     world
 }
 
-fn upgrade(world: &World, artifact: &Artifact) {
+pub(crate) fn upgrade(world: &World, artifact: &Artifact) {
     world.declare("stamp", &world.registry.push(artifact));
 }
 
 /// A version that claims an annotation more.
-fn second() -> Artifact {
+pub(crate) fn second() -> Artifact {
     Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"])
 }
 
@@ -295,114 +295,6 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
         world.until_stamped(EARLY, name, "1.0.0").await;
     }
     controller.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_the_running_revision_is_deleted_the_one_before_runs_again() {
-    for is_killed in [false, true] {
-        let world = world();
-        let mut controller = world.start("one").await;
-        world.until_stamped(LATE, "queued", "1.0.0").await;
-        upgrade(&world, &second());
-        world.until_stage(2, "Share").await;
-        world.until_stage(2, "Running").await;
-        world.until_stage(1, "Previous").await;
-        let name = world.cluster.all("pluginrevisions")[1]["metadata"]["name"].clone();
-        let delete = || {
-            world
-                .cluster
-                .delete("pluginrevisions", "", name.as_str().unwrap());
-        };
-        if is_killed {
-            controller.kill().await;
-            delete();
-            controller = world.start("two").await;
-        } else {
-            delete();
-        }
-        let is_restored = |_: &_| world.revisions()[0].2 == "Restored";
-        world.until("the first one runs", is_restored).await;
-        // What is lost is rolled out again, and not at once.
-        let is_share = |_: &_| world.revisions().iter().any(|it| it.1 == "Share");
-        world.pass("it is rolled out again", is_share).await;
-        world.until_stage(1, "Previous").await;
-        world.until_stamped(LATE, "queued", "2.0.0").await;
-        controller.stop().await;
-    }
-}
-
-/// What is rolled out is not used everywhere because the only revision that ran is deleted. Replicas have that one in memory.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_the_only_revision_that_ran_is_deleted_it_runs_again() {
-    for is_killed in [false, true] {
-        let mut world = world();
-        world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
-        let mut controller = world.start("one").await;
-        world.until_stamped(LATE, "queued", "1.0.0").await;
-        upgrade(&world, &second());
-        world.until_stage(2, "Share").await;
-        world.until_stamped(EARLY, "queued", "2.0.0").await;
-        if is_killed {
-            // Between the creation and the stage.
-            world
-                .cluster
-                .set_rule(|cluster, when, (verb, plural), body| {
-                    use crate::stub::cluster::{Act, When};
-                    let is_stage = (verb, plural) == ("patch", "pluginrevisions")
-                        && body["status"]["stage"] == "Running";
-                    let is_created = cluster.all("pluginrevisions").len() == 2;
-                    match when == When::Before && is_stage && is_created {
-                        true => Act::Refuse,
-                        false => Act::GoOn,
-                    }
-                });
-        }
-        let first = world.cluster.all("pluginrevisions")[0].clone();
-        let name = first["metadata"]["name"].as_str().unwrap();
-        world.cluster.delete("pluginrevisions", "", name);
-        let is_created = |_: &_| world.revisions().iter().any(|it| it.0 == 1);
-        world.pass("it is created again", is_created).await;
-        if is_killed {
-            controller.kill().await;
-            world.cluster.forget_rule();
-            controller = world.start("two").await;
-        }
-        world.until_stage(1, "Running").await;
-        let restored = [
-            (1, "Running".to_owned(), "Restored".to_owned()),
-            (2, "Share".to_owned(), "Progressing".to_owned()),
-        ];
-        assert_eq!(world.revisions(), restored);
-        assert_eq!(
-            world.cluster.get("pluginrevisions", "", name).unwrap()["spec"],
-            first["spec"]
-        );
-        assert_eq!(world.stamp(LATE, "queued").unwrap(), "1.0.0");
-        controller.stop().await;
-    }
-}
-
-/// No process has what ran.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn if_nobody_has_what_ran_the_newest_plugins_run_and_an_event_says_so() {
-    let mut world = world();
-    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
-    let controller = world.start("one").await;
-    world.until_stamped(LATE, "queued", "1.0.0").await;
-    upgrade(&world, &second());
-    world.until_stage(2, "Share").await;
-    controller.stop().await;
-    let first = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
-    let name = first.as_str().unwrap();
-    world.cluster.delete("pluginrevisions", "", name);
-    let controller = world.start("two").await;
-    world.until_stage(2, "Running").await;
-    assert_eq!(world.revisions()[0].2, "NothingToCompareWith");
-    world.until_stamped(LATE, "queued", "2.0.0").await;
-    controller.stop().await;
-    let events = world.cluster.all("events");
-    let mut said = events.iter().filter(|it| it["type"] == "Warning");
-    assert!(said.any(|it| it["message"].to_string().contains("without a comparison")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -104,8 +104,8 @@ impl Candidate {
         }
     }
 
-    /// Lets other candidates take a free Lease first while `is_behind`, for twice the lease duration: one that needs longer than that leads
-    /// nothing either, and somebody has to.
+    /// Leaves a free Lease to other candidates while `is_behind`, for at most twice the lease duration. Then this candidate takes it, because
+    /// one has to lead.
     #[must_use]
     pub fn letting_others_go_first(
         self,
