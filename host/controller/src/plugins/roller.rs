@@ -15,15 +15,16 @@ use super::{
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
-    rollout::{
-        CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, restored, rolling, running,
-    },
+    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, rolling, running},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
 /// How often it is checked which TrainJobs of a share fail, and how often the status of PolicyPlugins is compared with what is so.
 const CHECKS: Duration = Duration::from_secs(10);
 const RENEWS: Duration = Duration::from_secs(30);
+
+/// The loaded running revision, and the one that is rolled out, or why it is not loaded.
+type Both = (Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>);
 
 impl Leader {
     /// Rolls revisions out, until a later release writes one. Returns its error.
@@ -67,52 +68,6 @@ impl Leader {
         }
     }
 
-    /// Lets the previous revision run, or the one that is held, if the running one was deleted.
-    pub(super) async fn restore(&self) {
-        loop {
-            let facts = self.plugins.facts();
-            // A later release may have written the running one.
-            if self.plugins.in_use().newer.is_some() {
-                return;
-            }
-            match restored(&facts, self.held()) {
-                Some(Next::Write(new)) => self.write(&facts, &new).await,
-                Some(Next::Recreate(number)) => self.recreate(number).await,
-                _ => return,
-            }
-        }
-    }
-
-    /// Returns the number of the revision that is held. Without a PolicyPlugin, nobody asks for it.
-    fn held(&self) -> Option<u64> {
-        let held = self.plugins.held_revision();
-        let held = held.filter(|_| !self.plugins.policies.is_empty());
-        held.map(|held| held.spec.number)
-    }
-
-    /// Creates the revision that is held again.
-    async fn recreate(&self, number: u64) {
-        let plugins = &self.plugins;
-        let held = plugins.held_revision();
-        let Some(held) = held.filter(|held| held.spec.number == number) else {
-            return;
-        };
-        let revision = &*held.name;
-        match plugins.create(&held.spec, true).await {
-            Ok(()) => {
-                self.no_pause();
-                tracing::warn!(
-                    revision,
-                    "the running PluginRevision was deleted, and no earlier one is kept, so it is created again"
-                );
-            }
-            Err(error) => {
-                tracing::warn!(revision, %error, "the running PluginRevision, which was deleted, cannot be created again; retrying");
-                self.pause().await;
-            }
-        }
-    }
-
     /// Lets the first revision run.
     pub(super) async fn start_first(&self) {
         let facts = self.plugins.facts();
@@ -134,12 +89,6 @@ impl Leader {
             now: self.plugins.now(),
             settings: &self.plugins.settings,
         })
-    }
-
-    /// Whether a revision has run that does not exist any more.
-    fn is_lost(&self, facts: &[RevisionFacts]) -> bool {
-        let last = self.plugins.last_used();
-        last.is_some_and(|last| facts.iter().all(|it| it.name != last))
     }
 
     fn candidate_facts(&self, facts: &[RevisionFacts]) -> Option<CandidateFacts> {
@@ -190,7 +139,7 @@ impl Leader {
     }
 
     /// Writes a stage, and tells about it.
-    async fn write(&self, facts: &[RevisionFacts], new: &NewStage) {
+    pub(super) async fn write(&self, facts: &[RevisionFacts], new: &NewStage) {
         let plugins = &self.plugins;
         let Some(of) = facts.iter().find(|it| it.number == new.number) else {
             return;
@@ -253,11 +202,7 @@ impl Leader {
     }
 
     /// Loads the running revision and the one that is rolled out.
-    async fn both(
-        &self,
-        facts: &[RevisionFacts],
-        mode: Mode,
-    ) -> Option<(Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>)> {
+    async fn both(&self, facts: &[RevisionFacts], mode: Mode) -> Option<Both> {
         let plugins = &self.plugins;
         let running = running(facts)?;
         let (_, spec) = self.named(running)?;
@@ -399,9 +344,7 @@ impl Leader {
 }
 
 /// Returns why nobody sees how TrainJobs do with a share.
-fn unwatched(
-    both: Option<(Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>)>,
-) -> String {
+fn unwatched(both: Option<Both>) -> String {
     match both {
         None => "the running revision is not loaded".to_owned(),
         Some((_, Err(error))) => error.sentence(),
