@@ -457,6 +457,10 @@ async fn lead(
         work.metrics.set_leader(false);
         return ended;
     };
+    let candidate = match plugins.cloned() {
+        None => candidate,
+        Some(plugins) => candidate.letting_others_go_first(move || plugins.is_behind()),
+    };
     let leadership = tokio::select! {
         () = stop.cancelled() => return Ok(()),
         leadership = candidate.acquire() => leadership,

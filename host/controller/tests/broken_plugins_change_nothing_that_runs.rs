@@ -9,7 +9,7 @@ use trainyard_config::policy_plugin::PluginRevisionSpec;
 use trainyard_controller::{plugins::PluginCondition, settings::PluginsSource};
 
 use crate::stub::{
-    cluster::{Act, When},
+    cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
     declared::{Artifact, STAMP, World},
 };
@@ -65,62 +65,6 @@ async fn two_plugins_that_conflict_both_name_the_path() {
     world
         .until_condition("stamp", "Active", "True", "Running")
         .await;
-    controller.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registry_that_is_down_delays_only_changes() {
-    let world = world();
-    let controller = running(&world).await;
-    world.registry.set_down(true);
-    let reference = world.registry.push(&Artifact::stamp("stamp", "2.0.0"));
-    world.declare("stamp", &reference);
-    world
-        .until_condition("stamp", "Pulled", "False", "Retrying")
-        .await;
-    assert!(world.condition("stamp", "Pulled")[2].contains("does not answer"));
-    assert_running(&world, "new").await;
-    world.registry.set_down(false);
-    world.until_stamped("ml", "queued", "2.0.0").await;
-    controller.stop().await;
-}
-
-/// A process that starts while the registry is down reconciles nothing until it has the plugins in use, for a limited time.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_registry_that_is_down_at_the_start_is_waited_for() {
-    let world = world();
-    running(&world).await.stop().await;
-    world.registry.set_down(true);
-    let controller = world.start("two").await;
-    world.cluster.put(job("ml", "waits", "stamped", true));
-    let watches =
-        |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 2;
-    world.until("the controller watches", watches).await;
-    world.clock.advance(Duration::from_secs(60));
-    assert_eq!(world.stamp("ml", "waits"), None);
-    world.registry.set_down(false);
-    world.clock.advance(Duration::from_secs(30));
-    world.until_stamped("ml", "waits", "1.0.0").await;
-    controller.stop().await;
-    // After the limit, TrainJobs that do not need the plugin are reconciled.
-    world.registry.set_down(true);
-    world.cluster.put(runtime("plain", &[]));
-    world.cluster.put(job("ml", "plain", "plain", true));
-    world.cluster.put(job("ml", "needs", "stamped", true));
-    let loads = world.registry.loads();
-    let controller = world.start("three").await;
-    world
-        .pass("the TrainJob without the plugin is reconciled", |cluster| {
-            cluster.get("jobsets", "ml", "plain").is_some()
-        })
-        .await;
-    assert_eq!(world.stamp("ml", "needs"), None);
-    assert_eq!(world.stamp("ml", "queued").as_deref(), Some("1.0.0"));
-    world.registry.set_down(false);
-    world.until_stamped("ml", "needs", "1.0.0").await;
-    // While it was skipped, it was not loaded again and again.
-    let loads = world.registry.loads() - loads;
-    assert!(loads <= 6, "{loads}");
     controller.stop().await;
 }
 
@@ -197,15 +141,20 @@ async fn a_tag_is_followed_to_newer_versions_only() {
 async fn objects_that_are_deleted_change_nothing() {
     let world = world();
     let controller = running(&world).await;
-    // The revisions are made again.
+    // The revision is created again.
     let name = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
-    world
-        .cluster
-        .delete("pluginrevisions", "", name.as_str().unwrap());
-    world.until_stage(2, "Running").await;
+    let delete = || {
+        let name = name.as_str().unwrap();
+        world.cluster.delete("pluginrevisions", "", name);
+    };
+    let restored = [(1, "Running".to_owned(), "Restored".to_owned())];
+    let is_restored = |_: &Cluster| world.revisions() == restored;
+    delete();
+    world.pass("it runs again", is_restored).await;
+    assert!(world.events("stamp").contains("RevisionRunning"));
     // As if the CRD were removed.
     world.cluster.delete("policyplugins", "", "stamp");
-    world.until_stage(3, "Shadow").await;
+    world.until_stage(2, "Shadow").await;
     world
         .pass("the revision waits", |_| {
             world.revisions().iter().any(|it| it.2 == "RemovesPlugins")
@@ -237,8 +186,7 @@ async fn nothing_is_reconciled_before_the_kinds_are_served() {
         world.cluster.stop_serving(kind);
     }
     let controller = world.start("one").await;
-    let watches =
-        |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 1;
+    let watches = |cluster: &Cluster| cluster.traffic("watch", "trainjobs").calls >= 1;
     world.until("the controller watches", watches).await;
     assert_eq!(world.cluster.count("jobsets"), 0);
     for kind in ["policyplugins", "pluginrevisions"] {
@@ -305,9 +253,7 @@ async fn a_replica_does_not_lead_with_a_revision_of_a_later_release() {
         // Nor does it after a restart.
         let controller = world.start("two").await;
         world.cluster.put(job("ml", "new", "stamped", true));
-        let watches = |cluster: &crate::stub::cluster::Cluster| {
-            cluster.traffic("watch", "trainjobs").calls >= 2
-        };
+        let watches = |cluster: &Cluster| cluster.traffic("watch", "trainjobs").calls >= 2;
         world.until("the controller watches", watches).await;
         assert_eq!(world.stamp("ml", "new"), None);
         controller.stop().await;

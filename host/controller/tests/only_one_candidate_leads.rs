@@ -9,7 +9,7 @@
 use std::{
     sync::{
         Arc, Mutex, OnceLock,
-        atomic::{AtomicU8, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     time::Duration,
 };
@@ -181,6 +181,42 @@ async fn dead_leader_is_replaced_when_its_lease_expires() {
         "{:?}",
         start.elapsed()
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_candidate_that_is_behind_lets_others_go_first_for_a_limited_time() {
+    let server = Server::default();
+    let is_behind = Arc::new(AtomicBool::new(true));
+    let behind = |name: &str| {
+        let is_behind = is_behind.clone();
+        let is_behind = move || is_behind.load(Ordering::SeqCst);
+        server.candidate(name).letting_others_go_first(is_behind)
+    };
+    let within = |seconds| Duration::from_secs(seconds);
+    let mut waits = Box::pin(behind("behind").acquire());
+    // There is no Lease yet.
+    assert!(timeout(within(20), &mut waits).await.is_err());
+    let first = server.candidate("first").acquire().await;
+    assert!(timeout(within(60), &mut waits).await.is_err());
+    first.release().await;
+    assert!(timeout(within(20), &mut waits).await.is_err());
+    assert_eq!(server.problem(), (String::new(), false));
+    let second = server.candidate("second").acquire().await;
+    assert!(timeout(within(60), &mut waits).await.is_err());
+    // It ends without releasing the Lease, and nobody else is there.
+    drop(second);
+    let start = Instant::now();
+    let leader = timeout(within(60), &mut waits).await.unwrap();
+    assert!(start.elapsed() >= within(40), "{:?}", start.elapsed());
+    // It keeps the Lease although it is still behind, even if the Lease is deleted.
+    *server.0.lease.lock().unwrap() = None;
+    assert!(timeout(within(60), leader.lost()).await.is_err());
+    leader.release().await;
+    // One that has caught up does not wait.
+    let mut waits = Box::pin(behind("late").acquire());
+    assert!(timeout(within(10), &mut waits).await.is_err());
+    is_behind.store(false, Ordering::SeqCst);
+    drop(timeout(within(3), waits).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]

@@ -121,7 +121,7 @@ fn generation(
     plugins: Vec<Arc<dyn Plugin>>,
 ) -> Arc<Generation> {
     let renderer = Renderer::new(plugins, ClusterFacts::default()).unwrap();
-    generations.generation(number, renderer)
+    generations.generation((number, &number.to_string()), renderer)
 }
 
 /// Returns a renderer with a version of the plugin.
@@ -375,7 +375,7 @@ async fn resumed(is_kept: bool, next: Renderer) -> (String, Value) {
     let generations = controller.generations();
     let first = generations.held().running.clone();
     generations.replace(Held {
-        running: generations.generation(1, next),
+        running: generations.generation((1, "1"), next),
         rolling: None,
         previous: is_kept.then_some(first),
     });
@@ -429,7 +429,7 @@ async fn admission_checks_a_started_train_job_with_the_plugins_that_it_was_start
     for previous in [None, Some(previous)] {
         generations.replace(Held {
             previous,
-            ..Held::only(generations.generation(1, next()))
+            ..Held::only(generations.generation((1, "1"), next()))
         });
         let response = webhooks.review(VALIDATE, &patched, Some(&stored)).await;
         assert_eq!(response["allowed"], true, "{response}");

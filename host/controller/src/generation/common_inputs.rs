@@ -32,6 +32,16 @@ impl CommonInputs {
         Self(Sha256::digest(all.to_string()).as_slice().into())
     }
 
+    /// Returns the inputs of TrainJobs that are rendered with a revision whose plugins have this digest, given those of the process' start:
+    /// its sources, built-in plugins and settings. What this process could load does not count: a plugin that is not available concerns the
+    /// TrainJobs that use it alone, and they wait.
+    pub(super) fn of_revision(&self, hash: &str) -> Self {
+        let mut all = Sha256::new();
+        all.update(&self.0);
+        all.update(hash);
+        Self(all.finalize().as_slice().into())
+    }
+
     /// Their digest.
     pub(crate) fn digest(&self) -> &[u8] {
         &self.0

@@ -40,7 +40,12 @@ pub struct Generation {
 }
 
 impl Generation {
-    fn new(number: i64, renderer: Renderer, write_defaults: bool) -> Self {
+    /// Returns a generation whose TrainJobs share the inputs that `common` makes of the plugins and the digest of their plan.
+    fn new(
+        number: i64,
+        renderer: Renderer,
+        common: impl FnOnce(&Renderer, &str) -> CommonInputs,
+    ) -> Self {
         let facts = renderer.facts();
         let loaded = renderer.generation().plugins();
         let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
@@ -49,7 +54,7 @@ impl Generation {
             number,
             reach: Reach::of(claims.clone(), facts.catalog.as_deref()),
             emitted: EmittedKinds::of(claims),
-            common: CommonInputs::new(&renderer, &plan, write_defaults),
+            common: common(&renderer, &plan),
             plan: plan.into(),
             renderer,
         }
@@ -97,6 +102,8 @@ pub struct Generations {
     /// The host's own facts, which change while the process runs. All generations share them.
     host: HostFacts,
     write_defaults: bool,
+    /// The inputs of TrainJobs that are rendered with what was loaded at the start.
+    first: CommonInputs,
 }
 
 impl Generations {
@@ -105,19 +112,24 @@ impl Generations {
     #[must_use]
     pub fn new(plugins: Renderer, write_defaults: bool) -> Self {
         let host = plugins.facts().host.clone();
-        let first = Generation::new(0, plugins, write_defaults);
+        let first = Generation::new(0, plugins, |plugins, plan| {
+            CommonInputs::new(plugins, plan, write_defaults)
+        });
         Self {
-            held: watch::Sender::new(Arc::new(Held::only(Arc::new(first)))),
             host,
             write_defaults,
+            first: first.common.clone(),
+            held: watch::Sender::new(Arc::new(Held::only(Arc::new(first)))),
         }
     }
 
-    /// Returns a further generation of these plugins, with the number of its revision. It is used once it is held ([`Self::replace`]).
+    /// Returns a further generation: the plugins of a revision, as far as they could be loaded, with its number and the digest of all its
+    /// plugins. It is used once it is held ([`Self::replace`]).
     #[must_use]
-    pub fn generation(&self, number: i64, plugins: Renderer) -> Arc<Generation> {
+    pub fn generation(&self, (number, hash): (i64, &str), plugins: Renderer) -> Arc<Generation> {
         let plugins = plugins.with_host_facts(self.host.clone());
-        Arc::new(Generation::new(number, plugins, self.write_defaults))
+        let common = |_: &_, _: &_| self.first.of_revision(hash);
+        Arc::new(Generation::new(number, plugins, common))
     }
 
     /// Returns the generations that are held now.

@@ -64,7 +64,7 @@ fn number(generation: &Arc<Generation>) -> i64 {
 fn what_has_pinned_a_generation_keeps_it() {
     let generations = Generations::new(plain("1.0.0"), false);
     let pinned = generations.pin("ml");
-    generations.replace(Held::only(generations.generation(1, plain("2.0.0"))));
+    generations.replace(Held::only(generations.generation((1, "1"), plain("2.0.0"))));
     assert_eq!(number(pinned.generation()), 0);
     assert_eq!(number(generations.pin("ml").generation()), 1);
     // No other reference to it is left.
@@ -77,8 +77,8 @@ fn what_has_pinned_a_generation_keeps_it() {
 fn a_started_train_job_has_the_generation_that_keeps_its_plan() {
     let generations = Generations::new(plain("1.0.0"), false);
     let first = generations.held().running.clone();
-    let second = generations.generation(1, plain("2.0.0"));
-    let third = generations.generation(2, plain("3.0.0"));
+    let second = generations.generation((1, "1"), plain("2.0.0"));
+    let third = generations.generation((2, "2"), plain("3.0.0"));
     generations.replace(Held {
         running: second,
         rolling: Some(Rolling {
@@ -111,7 +111,7 @@ fn cluster_scoped_objects_have_the_running_generation() {
     let generations = Generations::new(plain("1.0.0"), false);
     let held = Held {
         rolling: Some(Rolling {
-            generation: generations.generation(1, plain("2.0.0")),
+            generation: generations.generation((1, "1"), plain("2.0.0")),
             percent: 100,
         }),
         ..(*generations.held()).clone()
@@ -126,7 +126,7 @@ fn kinds_of_every_held_generation_are_known() {
     let first = renderer("1.0.0", "Service", ClusterFacts::default());
     let generations = Generations::new(first, false);
     let previous = Some(generations.held().running.clone());
-    let running = generations.generation(1, plain("2.0.0"));
+    let running = generations.generation((1, "1"), plain("2.0.0"));
     let held = Held {
         previous,
         ..Held::only(running)
@@ -150,7 +150,7 @@ fn all_generations_have_the_same_facts_of_the_host() {
         ..ClusterFacts::default()
     };
     let generations = Generations::new(plain("1.0.0"), false);
-    let second = generations.generation(1, renderer("2.0.0", "ConfigMap", facts));
+    let second = generations.generation((1, "1"), renderer("2.0.0", "ConfigMap", facts));
     let first = generations.held().running.clone();
     for text in ["one", "two"] {
         generations.host_facts().set("host/status-ca", Some(text));
@@ -177,7 +177,11 @@ fn settings_that_decide_which_plugins_run_are_inputs() {
         let plugin = PluginInfo::new(manifest, "native", settings).unwrap();
         let plugin: Arc<dyn Plugin> = Arc::new(Idle(Arc::new(plugin)));
         let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
-        Generation::new(0, renderer, false).common
+        Generations::new(renderer, false)
+            .held()
+            .running
+            .common
+            .clone()
     };
     let of_namespace = json!({"disabledFor": {"namespaces": ["ml"]}});
     let all = [
@@ -188,4 +192,19 @@ fn settings_that_decide_which_plugins_run_are_inputs() {
     .map(inputs);
     let [first, second, third] = &all;
     assert!(first != second && first != third && second != third);
+}
+
+/// A plugin of a revision that is not available to a process concerns the TrainJobs that use it alone.
+#[test]
+fn what_could_be_loaded_of_a_revision_is_no_input() {
+    let inputs = |at_start: &str, hash: &str, loaded: Renderer| {
+        let generations = Generations::new(plain(at_start), false);
+        generations.generation((1, hash), loaded).common.clone()
+    };
+    let nothing = || Renderer::new([], ClusterFacts::default()).unwrap();
+    let whole = inputs("1.0.0", "a", plain("2.0.0"));
+    assert_eq!(whole, inputs("1.0.0", "a", nothing()));
+    // Another revision, and an image with other built-in plugins.
+    assert_ne!(whole, inputs("1.0.0", "b", plain("2.0.0")));
+    assert_ne!(whole, inputs("1.0.1", "a", plain("2.0.0")));
 }

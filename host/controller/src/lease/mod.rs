@@ -53,6 +53,10 @@ pub struct Candidate {
     readiness: Arc<Readiness>,
     /// The Lease as last observed, and when this state was first observed. Clocks of other machines are not trusted.
     seen: Option<(Lease, Instant)>,
+    /// Whether another candidate should lead rather than this one, if one can.
+    is_behind: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Since when this candidate sees that nobody holds the Lease.
+    free_since: Option<Instant>,
 }
 
 impl fmt::Debug for Candidate {
@@ -76,6 +80,8 @@ pub struct Leadership {
 enum Holder {
     Mine,
     Other(String),
+    /// Nobody, and this candidate lets others go first.
+    Nobody,
 }
 
 impl Candidate {
@@ -93,6 +99,21 @@ impl Candidate {
             metrics,
             readiness,
             seen: None,
+            is_behind: None,
+            free_since: None,
+        }
+    }
+
+    /// Leaves a free Lease to other candidates while `is_behind`, for at most twice the lease duration. Then this candidate takes it, because
+    /// one has to lead.
+    #[must_use]
+    pub fn letting_others_go_first(
+        self,
+        is_behind: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            is_behind: Some(Box::new(is_behind)),
+            ..self
         }
     }
 
@@ -113,6 +134,10 @@ impl Candidate {
                     answered = Instant::now();
                     let stale = self.stale(&holder);
                     stale.unwrap_or_else(|| foreign.wait(&holder))
+                }
+                Ok(Holder::Nobody) => {
+                    answered = Instant::now();
+                    Wait::normal("nobody holds it, and candidates that have loaded all plugins of the cluster go first".to_owned())
                 }
                 Err(error) => wait.after(&error, answered.elapsed(), self.options.lease_duration),
             };
@@ -144,6 +169,8 @@ impl Candidate {
             "became the leader"
         );
         self.metrics.set_leader(true);
+        // It holds the Lease from now on, whatever becomes of its plugins.
+        self.is_behind = None;
         let (lost, stop) = (CancellationToken::new(), CancellationToken::new());
         let renewal = tokio::spawn(self.renew(renewed, lost.clone(), stop.clone()));
         Leadership {
@@ -200,6 +227,7 @@ impl Candidate {
                     tracing::error!(holder, "the Lease is lost to another candidate");
                     break;
                 }
+                Ok(Ok(Holder::Nobody)) => "nobody holds it".to_owned(),
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "no answer".to_owned(),
             };
@@ -237,6 +265,9 @@ impl Candidate {
             }
         }
         let Some(lease) = self.leases.get_opt(&self.options.name).await? else {
+            if self.waits_for_others() {
+                return Ok(Holder::Nobody);
+            }
             let lease = self.mine(None);
             let lease = self.leases.create(&PostParams::default(), &lease).await?;
             self.seen = Some((lease, Instant::now()));
@@ -247,7 +278,11 @@ impl Candidate {
             && *holder != self.options.identity
             && since.elapsed() < self.duration(&lease)
         {
+            self.free_since = None;
             return Ok(Holder::Other(holder.clone()));
+        }
+        if self.waits_for_others() {
+            return Ok(Holder::Nobody);
         }
         let taken = self.mine(Some(&lease));
         self.put(&taken).await?;
@@ -262,6 +297,13 @@ impl Candidate {
             .await?;
         self.seen = Some((lease, Instant::now()));
         Ok(())
+    }
+
+    /// Whether the Lease, which is free, is left to other candidates.
+    fn waits_for_others(&mut self) -> bool {
+        let since = *self.free_since.get_or_insert_with(Instant::now);
+        let is_behind = self.is_behind.as_ref().is_some_and(|is_behind| is_behind());
+        is_behind && since.elapsed() < self.options.lease_duration * 2
     }
 
     /// Returns since when the Lease is unchanged.

@@ -10,7 +10,7 @@ use super::{
     Leader, ObjectName, PluginCondition,
     difference::changed,
     objects::{PolicyPluginState, RevisionState},
-    rollout::{NewStage, RevisionFacts, running},
+    rollout::{NewStage, PROGRESSES, RESTORED, RevisionFacts, UNCOMPARED, running},
 };
 
 /// What Events say that the controller was doing.
@@ -63,8 +63,13 @@ impl Leader {
             },
         );
         let reason = format!("Revision{:?}", new.stage);
-        let is_bad = matches!(new.stage, Stage::Refused | Stage::RolledBack)
-            || new.stage == Stage::Shadow && new.reason != "Comparing";
+        let is_bad = match new.stage {
+            Stage::Refused | Stage::RolledBack => true,
+            Stage::Shadow => new.reason != "Comparing",
+            Stage::Share => new.reason != PROGRESSES,
+            Stage::Running => [RESTORED, UNCOMPARED].contains(&new.reason),
+            _ => false,
+        };
         let recorder = &plugins.recorder;
         let record = |object: &_| match is_bad {
             true => recorder.warn(object, &reason, ACTION, &[&sentence]),

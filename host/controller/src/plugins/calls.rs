@@ -37,9 +37,10 @@ impl Plugins {
         Ok(())
     }
 
-    /// Creates a revision.
-    pub(super) async fn create(&self, spec: &PluginRevisionSpec) -> Result<()> {
-        let body = serde_json::to_vec(&revision_object(spec)).map_err(kube::Error::SerdeError)?;
+    /// Creates a revision, or creates it again after it has run and was deleted.
+    pub(super) async fn create(&self, spec: &PluginRevisionSpec, has_run: bool) -> Result<()> {
+        let object = revision_object(spec, has_run);
+        let body = serde_json::to_vec(&object).map_err(kube::Error::SerdeError)?;
         let request = requests::<RevisionObject>().create(&creating(), body);
         let created = answer::<RevisionObject>(&self.client, request).await?;
         self.put(created);

@@ -138,6 +138,12 @@ impl Plugins {
         in_use
     }
 
+    /// Returns the revision whose plugins run in this process, even if it was deleted.
+    pub(super) fn held_revision(&self) -> Option<Arc<LoadedRevision>> {
+        let held = self.generations.held();
+        self.loaded.of(&held.running)
+    }
+
     /// Loads the revisions in use, and uses them from then on. With `may_skip`, plugins that are not available now are skipped.
     pub(super) async fn hold(&self, may_skip: bool) -> Result<(), HoldError> {
         let _turn = self.holding.lock().await;
@@ -340,7 +346,8 @@ pub(super) fn backoff(failed: u32) -> Duration {
         .min(LONGEST_RETRY)
 }
 
-fn words(skipped: &BTreeMap<String, String>) -> String {
+/// Returns which plugins are skipped, and why.
+pub(super) fn words(skipped: &BTreeMap<String, String>) -> String {
     let each = skipped.iter();
     let each: Vec<_> = each
         .map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}"))

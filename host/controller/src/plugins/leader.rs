@@ -63,6 +63,22 @@ impl Plugins {
             self.change_or(&mut changes, None).await;
         }
     }
+
+    /// Whether another replica should lead rather than this one: not all plugins that run, or ran before the revision was deleted, are loaded
+    /// here.
+    pub(crate) fn is_behind(&self) -> bool {
+        match self.in_use().running {
+            Some((name, ..)) => self.loaded.get(&name).is_none(),
+            None => self.last_used().is_some() && self.held_revision().is_none(),
+        }
+    }
+
+    /// Returns the revision that ran last, as the PolicyPlugins say; `None` if none ever ran.
+    pub(super) fn last_used(&self) -> Option<String> {
+        let policies = self.policies.objects();
+        let mut revisions = policies.iter().map(|(_, state)| &state.status.revision);
+        revisions.find_map(Clone::clone)
+    }
 }
 
 impl Leader {
@@ -92,7 +108,7 @@ impl Leader {
         self.read_revisions().await;
         self.restore().await;
         // Its status is written below.
-        let last_used = self.last_used();
+        let last_used = plugins.last_used();
         let mut failed = 0;
         loop {
             let in_use = plugins.in_use();
@@ -146,13 +162,6 @@ impl Leader {
                 }
             }
         }
-    }
-
-    /// Returns the revision that ran last, as the PolicyPlugins say; `None` if none ever ran.
-    fn last_used(&self) -> Option<String> {
-        let policies = self.plugins.policies.objects();
-        let mut revisions = policies.iter().map(|(_, state)| &state.status.revision);
-        revisions.find_map(Clone::clone)
     }
 
     async fn read_revisions(&self) {

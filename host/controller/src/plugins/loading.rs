@@ -12,7 +12,8 @@ use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin
 use trainyard_render::SkippedPlugin;
 
 use super::{
-    FetchedPlugin, Mode, PluginCondition, Plugins, Problem, Refusal, SourceError, Verified,
+    FetchedPlugin, Mode, PluginCondition, PluginSource, Plugins, Problem, Refusal, SourceError,
+    Verified,
 };
 use crate::generation::Generation;
 
@@ -23,6 +24,7 @@ const FETCH_LIMIT: Duration = Duration::from_secs(30);
 pub(super) struct LoadedRevision {
     /// The name of the revision.
     pub(super) name: String,
+    pub(super) spec: PluginRevisionSpec,
     pub(super) generation: Arc<Generation>,
     /// Who signed each plugin.
     pub(super) signers: BTreeMap<String, String>,
@@ -51,6 +53,15 @@ impl Loaded {
         let mut all = self.all();
         all.retain(|it| it.name != revision.name);
         all.push(revision);
+    }
+
+    /// Returns the loaded revision of a generation, which may have been loaded again since.
+    pub(super) fn of(&self, generation: &Arc<Generation>) -> Option<Arc<LoadedRevision>> {
+        let all = self.all();
+        let is_it = |it: &&Arc<LoadedRevision>| Arc::ptr_eq(&it.generation, generation);
+        let is_again = |it: &&Arc<LoadedRevision>| it.generation.number() == generation.number();
+        let found = all.iter().find(is_it);
+        found.or_else(|| all.iter().find(is_again)).cloned()
     }
 
     /// Drops all others.
@@ -161,9 +172,12 @@ impl Plugins {
         let number = i64::try_from(spec.number).unwrap_or(i64::MAX);
         let revision = Arc::new(LoadedRevision {
             name,
+            spec: spec.clone(),
             signers,
             skipped,
-            generation: self.generations.generation(number, renderer),
+            generation: self
+                .generations
+                .generation((number, &spec.hash()), renderer),
         });
         self.loaded.put(revision.clone());
         Ok(revision)
@@ -174,31 +188,34 @@ impl Plugins {
         self.program.loader.built_in_instead(plugin)
     }
 
+    /// Fetches the content of a plugin, unless a built-in plugin is used in its place.
     async fn fetch(&self, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
-        let fetched = async {
-            let fetched = self.program.source.fetch(plugin);
-            // Nothing waits for a candidate. What is in use must not wait for a slow registry.
-            match mode {
-                Mode::Strict => fetched.await,
-                Mode::Lenient => timeout(FETCH_LIMIT, fetched).await.unwrap_or_else(|_| {
-                    Err(SourceError::Retry {
-                        after: None,
-                        message: format!(
-                            "its registry has not sent it within {FETCH_LIMIT:?}; retrying"
-                        ),
-                    })
-                }),
-            }
-        };
-        let is_built_in = matches!(plugin.origin, Origin::BuiltIn(_));
-        let content = match is_built_in || self.built_in_instead(plugin).is_some() {
-            true => Ok(Verified::default()),
-            false => fetched.await,
-        };
+        if self.built_in_instead(plugin).is_none() {
+            return fetch(&*self.program.source, plugin, mode).await;
+        }
         FetchedPlugin {
             plugin: plugin.clone(),
-            content,
+            content: Ok(Verified::default()),
         }
+    }
+}
+
+/// Fetches the content of a plugin. Nothing waits for a candidate, but what is in use must not wait for a slow registry.
+async fn fetch(source: &dyn PluginSource, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
+    let too_slow = || SourceError::Retry {
+        after: None,
+        message: format!("its registry has not sent it within {FETCH_LIMIT:?}; retrying"),
+    };
+    let content = match (&plugin.origin, mode) {
+        (Origin::BuiltIn(_), _) => Ok(Verified::default()),
+        (_, Mode::Strict) => source.fetch(plugin).await,
+        (_, Mode::Lenient) => timeout(FETCH_LIMIT, source.fetch(plugin))
+            .await
+            .unwrap_or_else(|_| Err(too_slow())),
+    };
+    FetchedPlugin {
+        plugin: plugin.clone(),
+        content,
     }
 }
 
@@ -265,4 +282,78 @@ async fn on_thread<T: Send + 'static>(
     let panicked =
         |_| failed("loading the plugins panicked; this is a bug in Trainyard".to_owned());
     loaded.await.map_err(panicked)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::{collections::BTreeSet, future::pending};
+
+    use futures_util::future::BoxFuture;
+    use serde_json::json;
+    use tokio::time::Instant;
+    use trainyard_config::policy_plugin::Source;
+
+    use super::*;
+    use crate::plugins::Pinned;
+
+    /// A registry that takes so long to answer, or never does.
+    struct Slow(Option<Duration>);
+
+    impl PluginSource for Slow {
+        fn pin<'a>(
+            &'a self,
+            _: &'a str,
+            _: &'a Source,
+        ) -> BoxFuture<'a, Result<Pinned, SourceError>> {
+            Box::pin(pending())
+        }
+
+        fn fetch<'a>(
+            &'a self,
+            _: &'a ResolvedPlugin,
+        ) -> BoxFuture<'a, Result<Verified, SourceError>> {
+            Box::pin(async {
+                match self.0 {
+                    Some(time) => tokio::time::sleep(time).await,
+                    None => pending().await,
+                }
+                Ok(Verified::default())
+            })
+        }
+
+        fn keep(&self, _: &BTreeSet<String>) {}
+    }
+
+    fn plugin(origin: &serde_json::Value) -> ResolvedPlugin {
+        let plugin = json!({"name": "a", "generation": 1, "origin": origin, "settings": {}});
+        serde_json::from_value(plugin).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_registry_delays_a_candidate_and_not_what_is_in_use() {
+        let seconds = Duration::from_secs;
+        let file = plugin(&json!({"file": {"name": "a.wasm", "digest": "sha256:0"}}));
+        for (takes, mode, is_fetched, after) in [
+            (Some(seconds(29)), Mode::Lenient, true, seconds(29)),
+            (Some(seconds(31)), Mode::Lenient, false, seconds(30)),
+            (None, Mode::Lenient, false, seconds(30)),
+            (Some(seconds(3_600)), Mode::Strict, true, seconds(3_600)),
+        ] {
+            let started = Instant::now();
+            let fetched = fetch(&Slow(takes), &file, mode).await;
+            assert_eq!(
+                (fetched.content.is_ok(), started.elapsed()),
+                (is_fetched, after)
+            );
+            if let Err(error) = fetched.content {
+                assert!(matches!(&error, SourceError::Retry { .. }));
+                assert!(error.message().contains("30s"), "{error:?}");
+            }
+        }
+        let built_in = plugin(&json!({"builtIn": {}}));
+        let fetched = fetch(&Slow(None), &built_in, Mode::Lenient).await;
+        assert!(fetched.content.is_ok());
+    }
 }

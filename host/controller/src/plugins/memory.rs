@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
+    sync::LazyLock,
     time::SystemTime,
 };
 
@@ -19,19 +20,8 @@ use super::{
 pub(super) struct Proposed {
     /// The digest of the plugins that they ask for.
     pub(super) wanted: Option<String>,
-    /// The generations of the objects that were considered.
-    pub(super) generations: BTreeMap<String, i64>,
-    /// What is wrong, by plugin.
-    pub(super) problems: BTreeMap<String, Problem>,
-    /// What is waited for, by plugin.
-    pub(super) waiting: BTreeMap<String, String>,
-    /// The plugins as they were resolved.
-    pub(super) resolved: BTreeMap<String, ResolvedPlugin>,
-    pub(super) signers: BTreeMap<String, String>,
-    /// What is worth knowing of a plugin that was resolved, such as that its tag was moved to an older version.
-    pub(super) notes: BTreeMap<String, String>,
-    /// Why a built-in plugin is used in the place of a plugin.
-    pub(super) built_ins: BTreeMap<String, String>,
+    /// By the name of the plugin.
+    pub(super) plugins: BTreeMap<String, ProposedPlugin>,
     /// Whether all plugins were loaded together, even if permissions are missing.
     pub(super) is_loaded: bool,
     /// Whether permissions are missing, which an administrator may add at any time.
@@ -40,10 +30,48 @@ pub(super) struct Proposed {
     pub(super) not_created: bool,
 }
 
+/// What became of one of them.
+#[derive(Default)]
+pub(super) struct ProposedPlugin {
+    /// The generation of the object; `None` if there is none, such as of a built-in plugin that another one conflicts with.
+    pub(super) generation: Option<i64>,
+    /// What is wrong.
+    pub(super) problem: Option<Problem>,
+    /// What is waited for.
+    pub(super) waiting: Option<String>,
+    /// The plugin as it was resolved.
+    pub(super) resolved: Option<ResolvedPlugin>,
+    pub(super) signer: Option<String>,
+    /// What is worth knowing of it, such as that its tag was moved to an older version.
+    pub(super) note: Option<String>,
+    /// Why a built-in plugin is used in its place.
+    pub(super) built_in: Option<String>,
+}
+
+static NOT_CONSIDERED: LazyLock<ProposedPlugin> = LazyLock::new(ProposedPlugin::default);
+
 impl Proposed {
+    /// Returns what became of the plugin of this name.
+    pub(super) fn plugin(&self, name: &str) -> &ProposedPlugin {
+        self.plugins.get(name).unwrap_or(&NOT_CONSIDERED)
+    }
+
+    pub(super) fn plugin_mut(&mut self, name: &str) -> &mut ProposedPlugin {
+        self.plugins.entry(name.to_owned()).or_default()
+    }
+
+    pub(super) fn has_problems(&self) -> bool {
+        self.plugins.values().any(|it| it.problem.is_some())
+    }
+
+    /// Whether the content of a plugin is waited for.
+    pub(super) fn lacks_content(&self) -> bool {
+        self.plugins.values().any(|it| it.waiting.is_some())
+    }
+
     /// Whether a retry may help.
     pub(super) fn is_waiting(&self) -> bool {
-        self.not_created || self.lacks_permissions || !self.waiting.is_empty()
+        self.not_created || self.lacks_permissions || self.lacks_content()
     }
 }
 
@@ -70,6 +98,8 @@ pub(super) struct Candidate {
     pub(super) checked: Checked,
     /// Since when this process sees which TrainJobs fail.
     pub(super) watched: Option<Timestamp>,
+    /// Why it does not.
+    pub(super) unwatched: String,
     /// When it is checked again which TrainJobs fail.
     pub(super) checks: Option<SystemTime>,
     /// How often it could not be loaded in a row.

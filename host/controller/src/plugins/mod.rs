@@ -1,9 +1,9 @@
 //! The plugins that PolicyPlugins of the cluster declare.
 //!
 //! The leader resolves the PolicyPlugins to digests and loads them together; if that succeeds, it creates a PluginRevision, which is immutable
-//! (`resolver`, `proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how TrainJobs
-//! and runtimes are rendered, and writes the `status` of the PolicyPlugins. Every replica loads the revisions that are in use (`follower`), and
-//! keeps what it has if it cannot.
+//! (`resolver`, `proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how
+//! TrainJobs and runtimes are rendered, restores a revision that was deleted (`restore`), and writes the `status` of the PolicyPlugins. Every
+//! replica loads the revisions that are in use (`follower`), and keeps what it has if it cannot.
 //!
 //! `permitted` asks the API server whether the controller may do what plugins need. `audit` tells about it. `objects` has what is kept of both
 //! kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the content of plugins. `loading` loads a
@@ -23,6 +23,7 @@ mod page;
 mod permitted;
 mod proposer;
 mod resolver;
+mod restore;
 mod roller;
 pub(crate) mod rollout;
 mod status;

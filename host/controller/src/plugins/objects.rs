@@ -28,6 +28,10 @@ const ACCEPT: &str = "trainyard.dev/accept";
 const ROLL_BACK: &str = "trainyard.dev/roll-back";
 const RETRY: &str = "trainyard.dev/retry";
 
+/// The label of a revision that was created again after it had run and was deleted. Only the controller creates revisions, and nobody can change
+/// the labels of one.
+const HAS_RUN: &str = "trainyard.dev/has-run";
+
 /// The name of a cluster-scoped object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(
@@ -177,6 +181,8 @@ pub struct RevisionState {
     /// The replicas that have reported.
     pub(crate) replicas: Vec<Replica>,
     asked: Asked,
+    /// Whether it had run before it was created.
+    has_run: bool,
 }
 
 /// Why a PluginRevision cannot be used.
@@ -218,6 +224,7 @@ impl RevisionState {
             since: status.and_then(|status| status.since.as_ref()?.parse::<Timestamp>().ok()),
             reason: status.map_or_else(String::new, |status| status.reason.clone()),
             asked: self.asked,
+            has_run: self.has_run,
         })
     }
 
@@ -284,6 +291,9 @@ impl Decode for RevisionObject {
             status,
             replicas: replicas.unwrap_or_default(),
             asked: asked(metadata.annotations.as_ref()),
+            has_run: metadata
+                .labels
+                .is_some_and(|labels| labels.contains_key(HAS_RUN)),
         })
     }
 }
@@ -315,11 +325,15 @@ fn reference(kind: &str, name: &str, uid: &str, version: u64) -> ObjectReference
 }
 
 /// Returns the object that is created for a revision.
-pub(crate) fn revision_object(spec: &PluginRevisionSpec) -> Value {
+pub(crate) fn revision_object(spec: &PluginRevisionSpec, has_run: bool) -> Value {
+    let mut metadata = json!({"name": spec.name()});
+    if has_run && let Some(members) = metadata.as_object_mut() {
+        members.insert("labels".to_owned(), json!({HAS_RUN: "true"}));
+    }
     json!({
         "apiVersion": API_VERSION,
         "kind": PLUGIN_REVISION,
-        "metadata": {"name": spec.name()},
+        "metadata": metadata,
         "spec": spec,
     })
 }

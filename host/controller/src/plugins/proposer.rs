@@ -97,28 +97,27 @@ impl Leader {
             .into_iter()
             .map(|(name, state)| (name.0, state))
             .collect();
-        let mut proposed = Proposed {
-            generations: policies
-                .iter()
-                .map(|(name, state)| (name.to_string(), state.generation))
-                .collect(),
-            ..Proposed::default()
-        };
+        let mut proposed = Proposed::default();
+        for (name, state) in &policies {
+            proposed.plugin_mut(name).generation = Some(state.generation);
+        }
         let mut wait = self.resolve(&policies, &mut proposed).await;
-        let resolved = proposed.resolved.values();
-        let instead =
-            resolved.filter_map(|it| Some((it.name.clone(), plugins.built_in_instead(it)?)));
-        proposed.built_ins = instead.collect();
-        if proposed.problems.is_empty() && proposed.waiting.is_empty() {
+        for plugin in proposed.plugins.values_mut() {
+            let resolved = plugin.resolved.as_ref();
+            plugin.built_in = resolved.and_then(|it| plugins.built_in_instead(it));
+        }
+        if !proposed.has_problems() && !proposed.lacks_content() {
             let again = self.decide(&mut proposed).await;
             wait = wait.max(again);
         }
-        let is_refused = !proposed.problems.is_empty();
+        let is_refused = proposed.has_problems();
         let failed = {
             let mut before = self.proposed();
-            let is_new =
-                |(name, problem): &(&String, &Problem)| before.problems.get(*name) != Some(problem);
-            for (plugin, problem) in proposed.problems.iter().filter(is_new) {
+            for (plugin, it) in &proposed.plugins {
+                let known = &before.plugin(plugin).problem;
+                let Some(problem) = it.problem.as_ref().filter(|_| it.problem != *known) else {
+                    continue;
+                };
                 let Problem {
                     condition,
                     reason,
@@ -157,7 +156,8 @@ impl Leader {
     async fn decide(&self, proposed: &mut Proposed) -> Option<Duration> {
         let plugins = &self.plugins;
         let facts = plugins.facts();
-        let resolved: Vec<_> = proposed.resolved.values().cloned().collect();
+        let resolved = proposed.plugins.values();
+        let resolved: Vec<_> = resolved.filter_map(|it| it.resolved.clone()).collect();
         if facts.is_empty() && resolved.is_empty() {
             return None;
         }
@@ -178,7 +178,7 @@ impl Leader {
             Proposal::Create(number) => {
                 spec.number = number;
                 if let Some((plugin, problem)) = too_large(&spec) {
-                    proposed.problems.insert(plugin, problem);
+                    proposed.plugin_mut(&plugin).problem = Some(problem);
                     return None;
                 }
                 match plugins.load(&spec, Mode::Strict, false).await {
@@ -186,7 +186,9 @@ impl Leader {
                         proposed.is_loaded = true;
                         let missing = plugins.missing_permissions(&spec, &loaded).await;
                         if !missing.is_empty() {
-                            proposed.problems.extend(missing);
+                            for (plugin, problem) in missing {
+                                proposed.plugin_mut(&plugin).problem = Some(problem);
+                            }
                             proposed.lacks_permissions = true;
                             return None;
                         }
@@ -196,21 +198,20 @@ impl Leader {
                         self.create(&spec, proposed).await;
                     }
                     Err(LoadError::Retry { after, messages }) => {
-                        proposed.waiting.extend(messages);
+                        for (plugin, message) in messages {
+                            proposed.plugin_mut(&plugin).waiting = Some(message);
+                        }
                         return after;
                     }
                     Err(LoadError::Refused(refusals)) => {
                         for refusal in refusals {
-                            let all = || proposed.resolved.keys().cloned().collect();
                             let names = match refusal.plugins.is_empty() {
-                                true => all(),
+                                true => proposed.plugins.keys().cloned().collect(),
                                 false => refusal.plugins,
                             };
                             for name in names {
-                                proposed
-                                    .problems
-                                    .entry(name)
-                                    .or_insert_with(|| refusal.problem.clone());
+                                let problem = &mut proposed.plugin_mut(&name).problem;
+                                problem.get_or_insert_with(|| refusal.problem.clone());
                             }
                         }
                     }
@@ -247,7 +248,7 @@ fn too_large(spec: &PluginRevisionSpec) -> Option<(String, Problem)> {
 impl Leader {
     async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
         let revision = spec.name();
-        match self.plugins.create(spec).await {
+        match self.plugins.create(spec, false).await {
             Ok(()) => tracing::info!(
                 revision,
                 plugins = spec.plugins.len(),

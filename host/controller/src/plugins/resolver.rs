@@ -77,10 +77,10 @@ impl Leader {
                 }
                 Err(SourceError::Retry { after, message }) => {
                     wait = wait.max(after);
-                    proposed.waiting.insert(name.to_string(), message);
+                    proposed.plugin_mut(name).waiting = Some(message);
                 }
                 Err(SourceError::Refused(problem)) => {
-                    proposed.problems.insert(name.to_string(), problem);
+                    proposed.plugin_mut(name).problem = Some(problem);
                 }
             }
         }
@@ -99,9 +99,7 @@ impl Leader {
             settings: policy.spec.without_source(),
         };
         if let Some(pinned) = pinned {
-            if let Some(signer) = pinned.signer {
-                proposed.signers.insert(name.clone(), signer);
-            }
+            proposed.plugin_mut(&name).signer = pinned.signer;
             resolved = ResolvedPlugin {
                 origin: pinned.origin,
                 version: Some(pinned.version),
@@ -118,21 +116,18 @@ impl Leader {
         let newest = newest.filter(|newest| is_moved_back(newest, &resolved));
         if let Some(newest) = newest {
             let version = |plugin: &ResolvedPlugin| plugin.version.clone().unwrap_or_default();
-            proposed.notes.insert(
-                name.clone(),
-                format!(
-                    "the tag was moved to version {} with another digest, which is not newer than {}; it is not followed, so push a newer version, or write its digest into the reference",
-                    version(&resolved),
-                    version(&newest)
-                ),
-            );
+            proposed.plugin_mut(&name).note = Some(format!(
+                "the tag was moved to version {} with another digest, which is not newer than {}; it is not followed, so push a newer version, or write its digest into the reference",
+                version(&resolved),
+                version(&newest)
+            ));
             resolved = ResolvedPlugin {
                 generation: resolved.generation,
                 settings: resolved.settings,
                 ..newest
             };
         }
-        proposed.resolved.insert(name, resolved);
+        proposed.plugin_mut(&name).resolved = Some(resolved);
     }
 
     /// Returns a plugin as the newest revision has it.

@@ -11,19 +11,20 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 use super::{
     Leader, Mode,
     difference::{changed, removed},
-    follower::backoff,
+    follower::{backoff, cut, words},
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
-    rollout::{
-        CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, restored, rolling, running,
-    },
+    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, rolling, running},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
 /// How often it is checked which TrainJobs of a share fail, and how often the status of PolicyPlugins is compared with what is so.
 const CHECKS: Duration = Duration::from_secs(10);
 const RENEWS: Duration = Duration::from_secs(30);
+
+/// The loaded running revision, and the one that is rolled out, or why it is not loaded.
+type Both = (Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>);
 
 impl Leader {
     /// Rolls revisions out, until a later release writes one. Returns its error.
@@ -49,6 +50,10 @@ impl Leader {
                     self.delete(&facts, number).await;
                     continue;
                 }
+                Next::Recreate(number) => {
+                    self.recreate(number).await;
+                    continue;
+                }
                 Next::Compare(number) => match self.compare(&facts, number).await {
                     None => continue,
                     Some(wait) => Some(plugins.after(wait)),
@@ -60,20 +65,6 @@ impl Leader {
             let tick = plugins.after(if is_share { CHECKS } else { RENEWS });
             let until = until.map_or(tick, |until| until.min(tick));
             plugins.change_or(&mut changes, Some(until)).await;
-        }
-    }
-
-    /// Lets the previous revision run, if the running one was deleted.
-    pub(super) async fn restore(&self) {
-        loop {
-            let facts = self.plugins.facts();
-            match restored(&facts) {
-                // A later release may have written the running one.
-                Some(new) if self.plugins.in_use().newer.is_none() => {
-                    self.write(&facts, &new).await;
-                }
-                _ => return,
-            }
         }
     }
 
@@ -93,6 +84,8 @@ impl Leader {
             revisions: facts,
             wanted: wanted.as_deref(),
             candidate: self.candidate_facts(facts),
+            held: self.held(),
+            is_lost: self.is_lost(facts),
             now: self.plugins.now(),
             settings: &self.plugins.settings,
         })
@@ -119,6 +112,7 @@ impl Leader {
             failures: candidate.failures,
             lagging: self.lagging(&state),
             watched: candidate.watched,
+            unwatched: candidate.unwatched.clone(),
         })
     }
 
@@ -145,7 +139,7 @@ impl Leader {
     }
 
     /// Writes a stage, and tells about it.
-    async fn write(&self, facts: &[RevisionFacts], new: &NewStage) {
+    pub(super) async fn write(&self, facts: &[RevisionFacts], new: &NewStage) {
         let plugins = &self.plugins;
         let Some(of) = facts.iter().find(|it| it.number == new.number) else {
             return;
@@ -208,11 +202,7 @@ impl Leader {
     }
 
     /// Loads the running revision and the one that is rolled out.
-    async fn both(
-        &self,
-        facts: &[RevisionFacts],
-        mode: Mode,
-    ) -> Option<(Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>)> {
+    async fn both(&self, facts: &[RevisionFacts], mode: Mode) -> Option<Both> {
         let plugins = &self.plugins;
         let running = running(facts)?;
         let (_, spec) = self.named(running)?;
@@ -312,8 +302,10 @@ impl Leader {
         let (old, new) = match both {
             Some((old, Ok(new))) if is_watched(&old, &new) => (old, new),
             // Nobody sees how TrainJobs do with all plugins of the revision, so its share does not grow.
-            _ => {
-                self.candidate().watched = None;
+            both => {
+                let mut candidate = self.candidate();
+                candidate.watched = None;
+                candidate.unwatched = cut(&unwatched(both));
                 return;
             }
         };
@@ -348,5 +340,20 @@ impl Leader {
             .map(|replica| replica.pod)
             .collect();
         metrics.set_replicas_behind(behind.len());
+    }
+}
+
+/// Returns why nobody sees how TrainJobs do with a share.
+fn unwatched(both: Option<Both>) -> String {
+    match both {
+        None => "the running revision is not loaded".to_owned(),
+        Some((_, Err(error))) => error.sentence(),
+        Some((old, Ok(new))) => {
+            let incomplete = [old, new].into_iter().find(|it| !it.skipped.is_empty());
+            incomplete.map_or_else(
+                || "the leader does not use it yet".to_owned(),
+                |it| words(&it.skipped),
+            )
+        }
     }
 }

@@ -13,7 +13,7 @@ use super::{
         TrainJobs as _,
     },
     dry_run::ForgetInterests,
-    live_cluster::LiveCluster,
+    live_cluster::{Answers, LiveCluster},
     snapshot::Snapshot,
     start::KnownJobSet,
 };
@@ -24,40 +24,49 @@ use crate::{
     watch::TrainJobState,
 };
 
+/// What two renderings of a TrainJob have read.
+#[derive(Default)]
+struct Read {
+    runtime: Option<Snapshot>,
+    answers: Answers,
+}
+
 impl Reconciler {
-    /// Returns the objects that a TrainJob that has not started has with the plugins of each of two generations, from its current runtime,
-    /// which is read once: a difference is that of the plugins, even if somebody changes the runtime meanwhile. Secrets are left out.
+    /// Returns the objects that a TrainJob that has not started has with the plugins of each of two generations, from its current runtime.
+    /// The runtime and the objects that plugins look up are read once: a difference is that of the plugins, even if somebody changes them
+    /// meanwhile. Secrets are left out.
     pub(crate) async fn try_render(
         &self,
         (key, worker): (&NamespacedName, &Worker),
         job: &Arc<TrainJobState>,
         [first, second]: [&Arc<Generation>; 2],
     ) -> [Result<Vec<Value>>; 2] {
-        let mut runtime = None;
-        let first = self.try_one((key, worker), job.clone(), first, &mut runtime);
+        let mut read = Read::default();
+        let first = self.try_one((key, worker), job.clone(), first, &mut read);
         let first = first.await;
-        let second = self.try_one((key, worker), job.clone(), second, &mut runtime);
+        let second = self.try_one((key, worker), job.clone(), second, &mut read);
         [first, second.await]
     }
 
-    /// Renders with one generation. `runtime` is what was read of the runtime.
+    /// Renders with one generation, from what was read before, as far as that is enough.
     async fn try_one(
         &self,
         (key, worker): (&NamespacedName, &Worker),
         job: Arc<TrainJobState>,
         generation: &Arc<Generation>,
-        runtime: &mut Option<Snapshot>,
+        read: &mut Read,
     ) -> Result<Vec<Value>> {
         let known = KnownJobSet::of(self, key, &job.uid);
         let _forgotten = ForgetInterests(&self.interests, key);
         let pinned = Pinned::only(generation.clone());
         let mut cluster =
             LiveCluster::new(self, (key, worker), pinned, job, &known, Timestamp::now());
+        cluster.answers = Some(std::mem::take(&mut read.answers));
         let rendered = async {
             let job = cluster.train_job().await?;
-            let snapshot = match runtime {
+            let snapshot = match &read.runtime {
                 Some(known) => known.clone(),
-                None => runtime.insert(cluster.runtime(&job).await?).clone(),
+                None => read.runtime.insert(cluster.runtime(&job).await?).clone(),
             };
             let basis = Basis {
                 source: RuntimeSource::Runtime,
@@ -68,6 +77,7 @@ impl Reconciler {
         };
         let rendered = rendered.await;
         cluster.settle(KeptInterests::None);
+        read.answers = cluster.answers.take().unwrap_or_default();
         let rendered = rendered?;
         let others = rendered.facts.objects.iter();
         let others = others.map(|object| &object.rendered.value);

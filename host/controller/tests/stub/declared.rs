@@ -155,6 +155,11 @@ impl Registry {
         reference
     }
 
+    /// Deletes a plugin.
+    pub(crate) fn lose(&self, artifact: &Artifact) {
+        self.0.artifacts.lock().unwrap().remove(&artifact.digest());
+    }
+
     /// Pushes a plugin with a tag.
     pub(crate) fn tag(&self, reference: &str, artifact: &Artifact) {
         self.push(artifact);
@@ -194,6 +199,11 @@ impl Registry {
     fn shipped(&self, name: &str) -> Option<Artifact> {
         let built_in = self.0.built_in.lock().unwrap();
         built_in.clone().filter(|it| it.text("name") == name)
+    }
+
+    /// Lets the loader load it again.
+    pub(crate) fn mend(&self, artifact: &Artifact) {
+        self.0.broken.lock().unwrap().remove(&artifact.digest());
     }
 
     pub(crate) fn pins(&self) -> usize {

@@ -15,7 +15,7 @@ use trainyard_config::policy_plugin::{ShadowDifference, ShadowSummary};
 use trainyard_divergences::difference::{Answer, Difference, differences};
 use trainyard_model::text::clean_to;
 
-use self::subjects::{IN_ALL, OF_NAMESPACE, Subject, runtimes, train_jobs};
+use self::subjects::{AtMost, IN_ALL, OF_NAMESPACE, Subject, runtimes, train_jobs};
 use super::rollout::{Comparison, Failures};
 use crate::{
     failures::StoppedBy,
@@ -48,17 +48,6 @@ pub(super) struct Comparer {
 
 /// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
 pub(super) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
-
-/// The TrainJobs of a namespace in a share. None counts more than [`OF_NAMESPACE`], so that no namespace decides for the others.
-#[derive(Default)]
-struct OfNamespace {
-    /// Those that have not started.
-    all: usize,
-    /// Those that fail and were checked.
-    checked: usize,
-    /// Whether one fails only with the newer revision.
-    is_failing: bool,
-}
 
 /// How a TrainJob is rendered by two generations.
 enum Pair {
@@ -135,17 +124,17 @@ impl Comparer {
         fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
         checked: &mut Checked,
     ) -> Failures {
+        let [mut all, mut failing, mut worse] = [(); 3].map(|()| AtMost::new(OF_NAMESPACE));
         let mut jobs = stores.jobs.objects();
         jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
         jobs.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut namespaces: HashMap<Arc<str>, OfNamespace> = HashMap::new();
         for (key, _) in &jobs {
-            let of = namespaces.entry(key.namespace.clone()).or_default();
-            of.all = of.all.saturating_add(1).min(OF_NAMESPACE);
+            all.admits(key.namespace.clone());
         }
+        let (all_train_jobs, all_namespaces) = all.count();
         let mut found = Failures {
-            all_train_jobs: namespaces.values().map(|it| it.all).sum(),
-            all_namespaces: namespaces.len(),
+            all_train_jobs,
+            all_namespaces,
             ..Failures::default()
         };
         let mut still = Checked::new();
@@ -154,14 +143,10 @@ impl Comparer {
             if found.are_too_many() {
                 break;
             }
-            let Some(by) = fails(&key) else {
+            let namespace = key.namespace.clone();
+            let Some(by) = fails(&key).filter(|_| failing.admits(namespace.clone())) else {
                 continue;
             };
-            let of = namespaces.entry(key.namespace.clone()).or_default();
-            if of.checked >= OF_NAMESPACE {
-                continue;
-            }
-            of.checked += 1;
             let version = (key.clone(), job.resource_version(), by);
             let is_worse = match checked.get(&version) {
                 Some(is_worse) => *is_worse,
@@ -183,9 +168,8 @@ impl Comparer {
             };
             still.insert(version, is_worse);
             if is_worse {
-                found.train_jobs += 1;
-                found.namespaces += usize::from(!of.is_failing);
-                of.is_failing = true;
+                worse.admits(namespace);
+                (found.train_jobs, found.namespaces) = worse.count();
             }
         }
         *checked = still;
@@ -199,19 +183,10 @@ impl Comparer {
     ) -> Pair {
         let worker = Worker::new(&self.places, &subject.key.namespace);
         worker.start().await;
-        let render = |generations| {
-            let of = (&subject.key, &worker);
-            self.reconciler.try_render(of, &subject.job, generations)
-        };
-        let [with_new, with_old] = render([new, old]).await;
-        match judge(with_old, with_new).await {
-            // Somebody may have changed an object that plugins look up in between. Now, that would make the older one fail.
-            Pair::Refused => {
-                let [with_old, with_new] = render([old, new]).await;
-                judge(with_old, with_new).await
-            }
-            pair => pair,
-        }
+        let of = (&subject.key, &worker);
+        let pair = self.reconciler.try_render(of, &subject.job, [old, new]);
+        let [with_old, with_new] = pair.await;
+        judge(with_old, with_new).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! The TrainJobs and runtimes that are compared.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, hash::Hash, sync::Arc};
 
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
@@ -20,6 +20,40 @@ pub(super) const IN_ALL: usize = 1_000;
 /// The most TrainJobs, and the most runtimes, of a namespace that count, so that none takes the time of all.
 pub(super) const OF_NAMESPACE: usize = 20;
 
+/// Admits at most so many of each group, so that none takes the time of all, or decides for all.
+pub(super) struct AtMost<G> {
+    most: usize,
+    admitted: HashMap<G, usize>,
+}
+
+impl<G: Eq + Hash> AtMost<G> {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            admitted: HashMap::new(),
+        }
+    }
+
+    fn has_room(&self, group: &G) -> bool {
+        let admitted = self.admitted.get(group).copied();
+        admitted.unwrap_or_default() < self.most
+    }
+
+    /// Admits one of a group; `false` if the group has no room.
+    pub(super) fn admits(&mut self, group: G) -> bool {
+        let has_room = self.has_room(&group);
+        if has_room {
+            *self.admitted.entry(group).or_default() += 1;
+        }
+        has_room
+    }
+
+    /// Returns how many were admitted, and of how many groups.
+    pub(super) fn count(&self) -> (usize, usize) {
+        (self.admitted.values().sum(), self.admitted.len())
+    }
+}
+
 /// A TrainJob, or one that is made up for a runtime.
 pub(super) struct Subject {
     /// How it is shown.
@@ -34,20 +68,15 @@ pub(super) fn train_jobs(reconciler: &Reconciler, stores: &Stores) -> Vec<Subjec
     let mut jobs = stores.jobs.objects();
     jobs.retain(|(key, job)| reconciler.follows(key, job));
     jobs.sort_by(|a, b| b.1.created.cmp(&a.1.created).then_with(|| a.0.cmp(&b.0)));
-    let mut of_runtime: HashMap<String, usize> = HashMap::new();
-    let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
+    let mut of_runtime = AtMost::new(OF_RUNTIME);
+    let mut of_namespace = AtMost::new(OF_NAMESPACE);
     let mut subjects = Vec::new();
     for (key, job) in jobs {
-        let of_namespace = of_namespace.entry(key.namespace.clone()).or_default();
-        if *of_namespace >= OF_NAMESPACE {
+        let has_room = of_namespace.has_room(&key.namespace);
+        if !has_room || !of_runtime.admits(runtime_of(&key, &job)) {
             continue;
         }
-        let of_runtime = of_runtime.entry(runtime_of(&key, &job)).or_default();
-        if *of_runtime >= OF_RUNTIME {
-            continue;
-        }
-        *of_namespace += 1;
-        *of_runtime += 1;
+        of_namespace.admits(key.namespace.clone());
         subjects.push(Subject {
             name: format!("{} {}/{}", names::TRAIN_JOB, key.namespace, key.name),
             key,
@@ -72,15 +101,9 @@ pub(super) fn runtimes(stores: &Stores) -> Vec<Subject> {
     ];
     let all = kinds.into_iter().flat_map(|(kind, mut keys)| {
         keys.sort();
-        let mut of_namespace: HashMap<Arc<str>, usize> = HashMap::new();
-        keys.retain(|key| {
-            let Some(namespace) = &key.namespace else {
-                return true;
-            };
-            let count = of_namespace.entry(namespace.clone()).or_default();
-            *count += 1;
-            *count <= OF_NAMESPACE
-        });
+        let mut of_namespace = AtMost::new(OF_NAMESPACE);
+        let mut is_admitted = |namespace: &Arc<str>| of_namespace.admits(namespace.clone());
+        keys.retain(|key| key.namespace.as_ref().is_none_or(&mut is_admitted));
         keys.into_iter().filter_map(move |key| runtime(kind, &key))
     });
     all.collect()

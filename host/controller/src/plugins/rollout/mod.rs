@@ -12,6 +12,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 pub(crate) use proposal::{Proposal, proposal};
+pub(crate) use rolling::{PROGRESSES, UNCOMPARED};
 use trainyard_config::policy_plugin::Stage;
 
 use crate::declared::RolloutSettings;
@@ -21,6 +22,9 @@ const KEPT: usize = 10;
 
 /// How long a rollout waits for replicas that have not loaded the revision. A replica that was killed cannot report that it is gone.
 pub(crate) const LAGGING: Duration = Duration::from_secs(120);
+
+/// The reason of a revision that runs because the running one was deleted.
+pub(crate) const RESTORED: &str = "Restored";
 
 /// A revision, as far as rollouts depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +45,8 @@ pub(crate) struct RevisionFacts {
     pub(crate) reason: String,
     /// What people ask for by annotations.
     pub(crate) asked: Asked,
+    /// Whether it ran, was deleted and was created again.
+    pub(crate) has_run: bool,
 }
 
 /// What people ask for by annotations of a revision.
@@ -63,6 +69,10 @@ pub(crate) struct Facts<'f> {
     pub(crate) wanted: Option<&'f str>,
     /// What is known of the newest revision that has not ended.
     pub(crate) candidate: Option<CandidateFacts>,
+    /// The number of the revision whose plugins run in this process, even if it was deleted.
+    pub(crate) held: Option<u64>,
+    /// Whether a revision has run that was deleted.
+    pub(crate) is_lost: bool,
     /// The time.
     pub(crate) now: Timestamp,
     /// The settings.
@@ -86,6 +96,8 @@ pub(crate) struct CandidateFacts {
     pub(crate) lagging: usize,
     /// Since when this process sees which TrainJobs fail with it; `None` if it does not. A share that nobody watches tells nothing.
     pub(crate) watched: Option<Timestamp>,
+    /// Why it does not.
+    pub(crate) unwatched: String,
 }
 
 /// How two revisions render the same TrainJobs and runtimes.
@@ -145,6 +157,8 @@ pub(crate) enum Next {
     Write(NewStage),
     /// A revision that is not used any more is deleted.
     Delete(u64),
+    /// The revision of this number, which ran and was deleted, is created again.
+    Recreate(u64),
     /// The revision of this number is compared with the running one.
     Compare(u64),
     /// Nothing, until a fact changes or this time comes.
@@ -153,7 +167,7 @@ pub(crate) enum Next {
 
 /// Returns what happens next.
 pub(crate) fn next(facts: &Facts<'_>) -> Next {
-    let restored = restored(facts.revisions).map(Next::Write);
+    let restored = restored(facts.revisions, facts.held);
     let now = restored.or_else(|| repaired(facts.revisions));
     let now = now.or_else(|| rolling::next(facts));
     match now {
@@ -186,19 +200,32 @@ pub(crate) fn is_live(stage: Option<Stage>) -> bool {
     is_rolling(stage) || stage == Some(Stage::Running)
 }
 
-/// Returns the step that lets the previous revision run again, if the running one was deleted. What is rolled out has only been tried in a
-/// share, and built-in plugins alone are not what anybody asked for.
-pub(crate) fn restored(revisions: &[RevisionFacts]) -> Option<NewStage> {
+/// Returns the step after the running revision was deleted: the previous one runs again, or else the one that was deleted, which is held in
+/// memory. What is rolled out has only been tried in a share, and built-in plugins alone are not what anybody asked for.
+pub(crate) fn restored(revisions: &[RevisionFacts], held: Option<u64>) -> Option<Next> {
     if running(revisions).is_some() {
         return None;
     }
     let mut newest_first = revisions.iter().rev();
-    let previous = newest_first.find(|it| it.stage == Some(Stage::Previous))?;
-    let message = "no revision ran, because the running one was deleted, so the one before it runs again; a change that was lost is rolled out anew";
-    Some(stage(
-        previous.number,
+    let ran = newest_first
+        .find(|it| it.stage == Some(Stage::Previous) || it.stage.is_none() && it.has_run);
+    let Some(ran) = ran else {
+        // One that exists has ended, such as by a rollback.
+        let exists = |held: &u64| revisions.iter().any(|it| it.number == *held);
+        return held.filter(|held| !exists(held)).map(Next::Recreate);
+    };
+    let message = match ran.stage {
+        None => {
+            "it ran and was deleted, and no earlier one is kept, so the controller created it again; to use other plugins, change the PolicyPlugins"
+        }
+        _ => {
+            "no revision ran, because the running one was deleted, so the one before it runs again; a change that was lost is rolled out anew"
+        }
+    };
+    Some(write(
+        ran.number,
         Stage::Running,
-        "Restored",
+        RESTORED,
         message.to_owned(),
     ))
 }

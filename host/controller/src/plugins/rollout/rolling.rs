@@ -14,6 +14,17 @@ use super::{
 pub(super) const REMOVES: &str = "RemovesPlugins";
 pub(super) const REFUSES: &str = "NewRefusals";
 
+/// The reason of a share that grows, and those of one that does not.
+pub(crate) const PROGRESSES: &str = "Progressing";
+pub(super) const UNWATCHED: &str = "NotWatched";
+pub(super) const LAGS: &str = "ReplicasLag";
+
+/// The reason of a revision that runs without a comparison because what ran is lost.
+pub(crate) const UNCOMPARED: &str = "NothingToCompareWith";
+
+/// How long nobody may watch a share before its status says so. Each replica needs a moment to load it.
+const UNWATCHED_FOR: Duration = Duration::from_secs(60);
+
 /// Returns the next step of the newest revision that has not ended; `None` if there is none.
 pub(super) fn next(facts: &Facts<'_>) -> Option<Next> {
     let newest = rolling(facts.revisions)?;
@@ -58,8 +69,17 @@ impl Rolling<'_> {
             return write(*number, Stage::Superseded, "Superseded", message);
         }
         let Some(running) = running(self.facts.revisions) else {
-            let message = "no other revision has run, so there is nothing to compare it with";
-            return write(*number, Stage::Running, "First", message.to_owned());
+            let (reason, message) = match self.facts.is_lost || self.revision.stage.is_some() {
+                false => (
+                    "First",
+                    "no other revision has run, so there is nothing to compare it with",
+                ),
+                true => (
+                    UNCOMPARED,
+                    "the running revision was deleted, no earlier one is kept, and the leader does not have its plugins in memory, so this one runs in all namespaces without a comparison",
+                ),
+            };
+            return write(*number, Stage::Running, reason, message.to_owned());
         };
         if let Some(why) = self.known.and_then(|known| known.refused.as_ref()) {
             return write(*number, Stage::Refused, "NotLoaded", why.clone());
@@ -85,7 +105,8 @@ impl Rolling<'_> {
             return Next::Compare(number);
         };
         if !asked.accept && !known.removed.is_empty() {
-            return self.stop(
+            return self.wait(
+                None,
                 REMOVES,
                 format!(
                     "removes {}, which {} active for every TrainJob; to go on, run `kubectl annotate pluginrevision {name} trainyard.dev/accept=`, or restore the PolicyPlugin",
@@ -95,7 +116,8 @@ impl Rolling<'_> {
             );
         }
         if !asked.accept && comparison.refused > 0 {
-            return self.stop(
+            return self.wait(
+                None,
                 REFUSES,
                 format!(
                     "refuses {} of the compared TrainJobs and runtimes that revision {} accepts; correct the PolicyPlugins, or run `kubectl annotate pluginrevision {name} trainyard.dev/accept=` to go on",
@@ -120,16 +142,20 @@ impl Rolling<'_> {
         self.widen(0, &why)
     }
 
-    /// Stays in the shadow until somebody accepts the revision.
-    fn stop(&self, reason: &'static str, message: String) -> Next {
-        let RevisionFacts { number, .. } = *self.revision;
-        if self.revision.reason == reason {
-            return Next::Wait(None);
+    /// Stays at its stage, which says why, until a fact changes or that time comes.
+    fn wait(&self, until: Option<Timestamp>, reason: &'static str, message: String) -> Next {
+        let RevisionFacts {
+            number, percent, ..
+        } = *self.revision;
+        let now = self.revision.stage.unwrap_or(Stage::Shadow);
+        match self.revision.reason == reason {
+            true => Next::Wait(until),
+            false => Next::Write(NewStage {
+                percent,
+                begins: false,
+                ..stage(number, now, reason, message)
+            }),
         }
-        Next::Write(NewStage {
-            begins: false,
-            ..stage(number, Stage::Shadow, reason, message)
-        })
     }
 
     fn share(&self, running: &RevisionFacts) -> Next {
@@ -148,17 +174,36 @@ impl Rolling<'_> {
             return write(number, Stage::RolledBack, "Failures", message);
         }
         // Neither an earlier leader, whose memory of failures is lost, nor the clock alone proves a share.
-        let Some(watched) = known.watched else {
-            return Next::Wait(None);
-        };
         // A time in the future was written by another clock.
         let since = since.filter(|since| *since <= self.facts.now);
+        let Some(watched) = known.watched else {
+            let says = since.map(|since| after(since, UNWATCHED_FOR));
+            if says.is_some_and(|says| self.facts.now < says) {
+                return Next::Wait(says);
+            }
+            let message = format!(
+                "it keeps {percent} % of the namespaces, because the leader cannot watch which TrainJobs fail with it: {}",
+                known.unwatched
+            );
+            return self.wait(None, UNWATCHED, message);
+        };
         let since = since.map_or(watched, |since| since.max(watched));
         let ends = after(since, self.facts.settings.interval);
         let at_last = after(since, self.facts.settings.interval.saturating_add(LAGGING));
-        let until = if known.lagging > 0 { at_last } else { ends };
-        if self.facts.now < until {
-            return Next::Wait(Some(until));
+        if self.facts.now < ends {
+            let message = format!("it has {percent} % of the namespaces until {ends}");
+            // What it waited for has come.
+            return match &*self.revision.reason {
+                UNWATCHED | LAGS => self.wait(Some(ends), PROGRESSES, message),
+                _ => Next::Wait(Some(ends)),
+            };
+        }
+        if known.lagging > 0 && self.facts.now < at_last {
+            let message = format!(
+                "it keeps {percent} % of the namespaces until {} replicas have loaded it, or until {at_last}; the status of revision {} has all replicas",
+                known.lagging, running.number
+            );
+            return self.wait(Some(at_last), LAGS, message);
         }
         self.widen(
             percent,
@@ -176,7 +221,7 @@ impl Rolling<'_> {
                 ..stage(
                     number,
                     Stage::Share,
-                    "Progressing",
+                    PROGRESSES,
                     format!("{why}; it has {percent} % of the namespaces"),
                 )
             }),

@@ -31,6 +31,7 @@ fn revision(number: u64, hash: &str, stage: Option<Stage>) -> RevisionFacts {
         since: stage.map(|_| minutes(0)),
         reason: String::new(),
         asked: Asked::default(),
+        has_run: false,
     }
 }
 
@@ -42,6 +43,10 @@ struct World {
     known: CandidateFacts,
     now: Timestamp,
     used: u64,
+    /// The revision that the leader holds in memory.
+    held: Option<RevisionFacts>,
+    /// Whether a revision has run that does not exist any more.
+    is_lost: bool,
 }
 
 impl World {
@@ -55,6 +60,28 @@ impl World {
                 ..CandidateFacts::default()
             },
             now: minutes(0),
+            held: None,
+            is_lost: false,
+        }
+    }
+
+    /// The leader holds the revision that runs, if there is one.
+    fn hold(&mut self) {
+        let running = running(&self.revisions).cloned();
+        self.held = running.or(self.held.take());
+    }
+
+    /// Another process leads, which holds only what runs.
+    fn restart(&mut self) {
+        self.held = None;
+        self.hold();
+    }
+
+    fn delete(&mut self, at: usize) {
+        if at < self.revisions.len() {
+            self.hold();
+            let gone = self.revisions.remove(at);
+            self.is_lost |= gone.stage == Some(Stage::Running);
         }
     }
 
@@ -67,6 +94,8 @@ impl World {
                 number,
                 ..self.known.clone()
             }),
+            held: self.held.as_ref().map(|held| held.number),
+            is_lost: self.is_lost,
             now: self.now,
             settings: &settings(),
         })
@@ -97,8 +126,17 @@ impl World {
                 let at = self.at(*number);
                 self.revisions.remove(at);
             }
+            Next::Recreate(number) => {
+                let held = self.held.as_ref().unwrap();
+                assert_eq!(held.number, *number);
+                let mut again = revision(*number, &held.hash, None);
+                again.has_run = true;
+                self.revisions.push(again);
+                self.revisions.sort_by_key(|it| it.number);
+            }
             Next::Compare(_) | Next::Wait(_) => {}
         }
+        self.hold();
         next
     }
 
@@ -131,7 +169,7 @@ impl World {
                     assert!(until > self.now);
                     self.now = until;
                 }
-                Next::Write(_) | Next::Delete(_) => {}
+                Next::Write(_) | Next::Delete(_) | Next::Recreate(_) => {}
             }
         }
         panic!("it does not settle: {self:?}");
@@ -272,6 +310,12 @@ fn rollouts_wait_for_lagging_replicas_for_a_limited_time() {
     world.revisions[1].percent = 50;
     world.known.lagging = 1;
     world.now = minutes(6);
+    // It says so.
+    world.act();
+    assert_eq!(
+        (world.stage(2), &*world.revisions[1].reason),
+        (Some(Stage::Share), "ReplicasLag")
+    );
     assert_eq!(world.act(), Next::Wait(Some(minutes(7))));
     world.now = minutes(7);
     world.act();
@@ -329,6 +373,91 @@ fn if_the_running_revision_is_deleted_the_one_before_runs_and_nothing_untested()
             (Some(Stage::Running), "Restored", stage)
         );
     }
+}
+
+/// Without an earlier one, what the leader holds in memory is written again, even if it is killed between the two writes.
+#[test]
+fn if_the_only_revision_is_deleted_it_runs_again_and_nothing_untested() {
+    for (stage, is_killed) in [None, Some(Stage::Shadow), Some(Stage::Share)]
+        .into_iter()
+        .flat_map(|stage| [(stage, false), (stage, true)])
+    {
+        let all = vec![
+            revision(1, "a", Some(Stage::Running)),
+            revision(2, "b", stage),
+        ];
+        let mut world = World::of(all, "b");
+        world.delete(0);
+        assert_eq!(world.act(), Next::Recreate(1));
+        if is_killed {
+            world.restart();
+            assert_eq!(world.held, None);
+        }
+        world.act();
+        let of = |world: &World| (world.stage(1), world.stage(2));
+        assert_eq!(of(&world), (Some(Stage::Running), stage));
+        assert_eq!(world.revisions[0].reason, "Restored");
+        world.settle();
+        assert_eq!(of(&world), (Some(Stage::Previous), Some(Stage::Running)));
+    }
+}
+
+#[test]
+fn without_any_memory_the_newest_plugins_run_and_that_is_said() {
+    for stage in [None, Some(Stage::Shadow), Some(Stage::Share)] {
+        let all = vec![
+            revision(1, "a", Some(Stage::Running)),
+            revision(2, "b", stage),
+        ];
+        let mut world = World::of(all, "b");
+        world.delete(0);
+        world.restart();
+        world.act();
+        assert_eq!(
+            (world.stage(2), &*world.revisions[0].reason),
+            (Some(Stage::Running), "NothingToCompareWith")
+        );
+    }
+}
+
+#[test]
+fn a_revision_that_was_rolled_back_is_not_restored_from_memory() {
+    let all = vec![
+        revision(1, "a", Some(Stage::RolledBack)),
+        revision(2, "b", Some(Stage::Share)),
+    ];
+    let mut world = World::of(all, "b");
+    world.held = world.revisions.first().cloned();
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Running));
+}
+
+#[test]
+fn a_share_that_nobody_watches_says_so_until_somebody_does() {
+    let all = vec![
+        revision(1, "a", Some(Stage::Running)),
+        revision(2, "b", Some(Stage::Share)),
+    ];
+    let mut world = World::of(all, "b");
+    world.revisions[1].percent = 50;
+    world.known.watched = None;
+    world.known.unwatched = "plugin a is skipped".to_owned();
+    // Replicas have just begun to load it.
+    assert_eq!(world.act(), Next::Wait(Some(minutes(1))));
+    world.now = minutes(1);
+    let Next::Write(said) = world.act() else {
+        panic!("nothing is said")
+    };
+    assert!(said.message.contains("plugin a is skipped"), "{said:?}");
+    let of = |said: &NewStage| (said.stage, said.percent, said.reason, said.begins);
+    assert_eq!(of(&said), (Stage::Share, 50, "NotWatched", false));
+    assert_eq!(world.act(), Next::Wait(None));
+    world.known.watched = Some(minutes(1));
+    let Next::Write(said) = world.act() else {
+        panic!("it still says so")
+    };
+    assert_eq!(of(&said), (Stage::Share, 50, "Progressing", false));
+    assert_eq!(world.act(), Next::Wait(Some(minutes(6))));
 }
 
 #[test]
@@ -393,6 +522,9 @@ enum Change {
     Minutes(i64),
     Acts(u8),
     Proposes,
+    Deletes(usize),
+    Restarts,
+    Watched(bool),
 }
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
@@ -414,6 +546,9 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
         (0..20_i64).prop_map(Change::Minutes),
         (1..4_u8).prop_map(Change::Acts),
         Just(Change::Proposes),
+        (0..12_usize).prop_map(Change::Deletes),
+        Just(Change::Restarts),
+        any::<bool>().prop_map(Change::Watched),
     ];
     proptest::collection::vec(change, 0..60)
 }
@@ -444,6 +579,7 @@ proptest! {
     #[test]
     fn one_revision_always_runs_and_at_most_one_is_rolled_out(start in stages(), changes in changes()) {
         let mut world = World::of(start, "0");
+        world.hold();
         for change in changes {
             let before = world.clone();
             match change {
@@ -461,10 +597,24 @@ proptest! {
                 },
                 Change::Minutes(minutes) => world.now += SignedDuration::from_mins(minutes),
                 Change::Acts(times) => for _ in 0..times {
-                    world.act();
-                    prop_assert!(matches!(world.count(&[Stage::Running]), 1 | 2), "{before:?}");
+                    let before = world.clone();
+                    let ran = |it: &RevisionFacts| it.stage == Some(Stage::Previous) || it.has_run && it.stage.is_none();
+                    let may_return = before.revisions.iter().any(ran);
+                    let next = world.act();
+                    let (was, is) = (before.count(&[Stage::Running]), world.count(&[Stage::Running]));
+                    prop_assert!(is >= was.min(1) && is <= 2, "{before:?}");
                     prop_assert!(world.count(&[Stage::Shadow, Stage::Share]) <= 1, "{before:?}");
+                    // As long as the cluster or the leader has what ran, nothing else runs.
+                    if let Next::Write(NewStage { stage: Stage::Running, reason, number, .. }) = next && was == 0 {
+                        let held = before.held.as_ref().filter(|held| before.revisions.iter().all(|it| it.number != held.number));
+                        prop_assert_eq!(reason == RESTORED, may_return, "{:?}", before);
+                        prop_assert!(may_return || held.is_none(), "{before:?}");
+                        prop_assert!(!may_return || ran(&before.revisions[before.at(number)]), "{before:?}");
+                    }
                 },
+                Change::Deletes(at) => world.delete(at),
+                Change::Restarts => world.restart(),
+                Change::Watched(is) => world.known.watched = is.then_some(world.now),
                 Change::Proposes => {
                     let was_back = |it: &&RevisionFacts| it.hash == world.wanted;
                     let newest = before.revisions.iter().rev().find(was_back);
@@ -475,11 +625,16 @@ proptest! {
             }
         }
         // Facts stop.
+        world.known.watched = Some(world.now);
         for it in &mut world.revisions {
             it.asked.retry = false;
         }
         world.settle();
-        prop_assert_eq!(world.count(&[Stage::Running]), 1);
+        // What was rolled back does not run although nothing else is left.
+        let asked = proposal(&world.revisions, &world.wanted, world.used);
+        let is_blocked = world.is_lost && matches!(asked, Proposal::Blocked(_));
+        let runs = world.count(&[Stage::Running]);
+        prop_assert!(runs == 1 || runs == 0 && is_blocked);
         prop_assert!(world.revisions.iter().all(|it| it.stage.is_some()));
         prop_assert_eq!(world.count(&[Stage::Share]), 0);
         for it in world.revisions.iter().filter(|it| it.stage == Some(Stage::Shadow)) {

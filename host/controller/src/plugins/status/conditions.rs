@@ -6,8 +6,11 @@ use trainyard_model::text::clean_to;
 
 use super::{PausedPlugin, Plugin, StatusFacts};
 use crate::plugins::{
-    PluginCondition, Problem, difference::is_same, objects::PolicyPluginState,
-    rollout::RevisionFacts, written,
+    PluginCondition, Problem,
+    difference::is_same,
+    objects::PolicyPluginState,
+    rollout::{PROGRESSES, RevisionFacts},
+    written,
 };
 
 /// The most characters of a message.
@@ -19,7 +22,7 @@ pub(super) fn conditions(
     state: &PolicyPluginState,
     facts: &StatusFacts<'_>,
 ) -> Vec<Condition> {
-    let generation = facts.proposed.generations.get(name).copied();
+    let generation = facts.proposed.plugin(name).generation;
     let conditions = PluginCondition::ALL.into_iter().map(|kind| {
         let (status, reason, message) = match kind {
             PluginCondition::Active => active(name, facts),
@@ -55,8 +58,8 @@ fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Foun
 
 /// Returns a condition that follows from resolving and loading the plugin.
 fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
-    let proposed = facts.proposed;
-    if let Some(problem) = proposed.problems.get(name) {
+    let (all, proposed) = (facts.proposed, facts.proposed.plugin(name));
+    if let Some(problem) = &proposed.problem {
         let Problem {
             condition,
             reason,
@@ -78,7 +81,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             );
         }
     }
-    if let Some(message) = proposed.waiting.get(name) {
+    if let Some(message) = &proposed.waiting {
         let message = format!("{message}; it is tried again");
         return match kind {
             PluginCondition::Pulled => of(ConditionStatus::False, "Retrying", message),
@@ -90,11 +93,10 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         };
     }
     let is_built_in = matches!(
-        proposed.resolved.get(name).map(|plugin| &plugin.origin),
+        proposed.resolved.as_ref().map(|plugin| &plugin.origin),
         Some(Origin::BuiltIn(_))
     );
-    let others_fail =
-        !proposed.is_loaded && (!proposed.problems.is_empty() || !proposed.waiting.is_empty());
+    let others_fail = !all.is_loaded && (all.has_problems() || all.lacks_content());
     let is_in_revision = Plugin::of(name, facts).newest.is_some();
     match kind {
         PluginCondition::Pulled if is_built_in => of(
@@ -102,7 +104,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "BuiltIn",
             "it is part of the controller",
         ),
-        PluginCondition::Pulled => match proposed.notes.get(name) {
+        PluginCondition::Pulled => match &proposed.note {
             Some(note) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
             None => of(
                 ConditionStatus::True,
@@ -115,7 +117,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "BuiltIn",
             "it is part of the controller",
         ),
-        PluginCondition::Verified => match proposed.signers.get(name) {
+        PluginCondition::Verified => match &proposed.signer {
             Some(signer) => of(
                 ConditionStatus::True,
                 "Signed",
@@ -127,9 +129,8 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
                 "the controller's configuration accepts it without a signature",
             ),
         },
-        PluginCondition::Loaded if proposed.built_ins.contains_key(name) => {
-            let why = proposed.built_ins.get(name).map_or("", String::as_str);
-            of(ConditionStatus::False, BUILT_IN_IS_NEWER, why)
+        PluginCondition::Loaded if let Some(why) = &proposed.built_in => {
+            of(ConditionStatus::False, BUILT_IN_IS_NEWER, why.as_str())
         }
         // The set was not loaded.
         _ if others_fail && !is_in_revision => of(
@@ -196,14 +197,15 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         ),
         None => "no PluginRevision that runs has it".to_owned(),
     };
-    if let Some(problem) = facts.proposed.problems.get(name) {
+    let proposed = facts.proposed.plugin(name);
+    if let Some(problem) = &proposed.problem {
         return of(
             ConditionStatus::False,
             &problem.reason,
             format!("see the condition {}; {keeps}", problem.condition),
         );
     }
-    if facts.proposed.waiting.contains_key(name) {
+    if proposed.waiting.is_some() {
         return of(
             ConditionStatus::False,
             "Retrying",
@@ -230,7 +232,7 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
     if is_running && plugin.settings.disabled {
         return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
     }
-    if is_running && facts.proposed.built_ins.contains_key(name) {
+    if is_running && proposed.built_in.is_some() {
         return of(
             ConditionStatus::False,
             BUILT_IN_IS_NEWER,
@@ -248,6 +250,7 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         name,
         stage,
         percent,
+        reason,
         ..
     } = &revision.facts;
     let status = revision.state.status.as_ref();
@@ -258,21 +261,23 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             "RollingOut",
             format!("PluginRevision {name} is about to be rolled out; {keeps}"),
         ),
-        Some(Stage::Share) => of(
+        Some(Stage::Share) if *reason == PROGRESSES => of(
             ConditionStatus::False,
             "RollingOut",
             format!(
                 "PluginRevision {name} has {percent} % of the namespaces; {keeps} for the others"
             ),
         ),
-        Some(Stage::Shadow) => {
-            let reason = status.map_or("Comparing", |status| &status.reason);
-            of(
-                ConditionStatus::False,
-                reason,
-                format!("PluginRevision {name}: {message}; {keeps}"),
-            )
-        }
+        Some(Stage::Share) => of(
+            ConditionStatus::False,
+            reason,
+            format!("PluginRevision {name}: {message}; {keeps} for the others"),
+        ),
+        Some(Stage::Shadow) => of(
+            ConditionStatus::False,
+            reason,
+            format!("PluginRevision {name}: {message}; {keeps}"),
+        ),
         Some(stage) => of(
             ConditionStatus::False,
             &format!("{stage:?}"),

@@ -85,7 +85,7 @@ impl Leader {
             };
             for (name, state) in plugins.policies.objects() {
                 // It was created after they were considered.
-                if !proposed.generations.contains_key(&*name.0) {
+                if proposed.plugin(&name.0).generation.is_none() {
                     continue;
                 }
                 let status = status(&name.0, &state, &facts);
@@ -135,9 +135,9 @@ fn inactive_reason(status: &PolicyPluginStatus) -> Option<String> {
 /// Returns the status of the PolicyPlugin of this name.
 fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> PolicyPluginStatus {
     let Plugin { newest, running } = Plugin::of(name, facts);
-    let generation = facts.proposed.generations.get(name).copied();
+    let proposed = facts.proposed.plugin(name);
     let shown = newest.or(running);
-    let resolved = facts.proposed.resolved.get(name);
+    let resolved = proposed.resolved.as_ref();
     let plugin = resolved.or(shown.map(|(_, plugin)| plugin));
     let revision = shown.map(|(revision, _)| revision);
     let loaded = revision.and_then(|revision| revision.loaded.as_ref());
@@ -151,7 +151,7 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
                 .collect(),
         )
     });
-    let signer = facts.proposed.signers.get(name);
+    let signer = proposed.signer.as_ref();
     let signer = signer.or_else(|| loaded?.signers.get(name));
     let grants = state.object.as_ref().ok().map(|policy| &policy.spec.grants);
     let grants = grants.into_iter().flatten().map(ToString::to_string);
@@ -160,7 +160,7 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
         None => state.status.train_jobs.clone(),
     };
     PolicyPluginStatus {
-        observed_generation: generation,
+        observed_generation: proposed.generation,
         conditions: conditions(name, state, facts),
         revision: match facts.revisions {
             // All were deleted. A leader that is elected next has to know that one has run.
@@ -190,7 +190,7 @@ struct Plugin<'f> {
 
 impl<'f> Plugin<'f> {
     fn of(name: &str, facts: &StatusFacts<'f>) -> Self {
-        let resolved = facts.proposed.resolved.get(name);
+        let resolved = facts.proposed.plugin(name).resolved.as_ref();
         let with = |revision: &'f KnownRevision| {
             let mut plugins = revision.spec.plugins.iter();
             Some((revision, plugins.find(|plugin| plugin.name == name)?))

@@ -14,7 +14,7 @@ pub(super) mod rendering;
 mod runtimes;
 pub(super) mod train_jobs;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use k8s_openapi::{api::core::v1::ConfigMap, jiff::Timestamp};
 use kube::{
@@ -26,7 +26,11 @@ use placements::PlacementChanges;
 use rendering::RenderedJobSet;
 use serde::de::DeserializeOwned;
 use train_jobs::AdmittedTrainJob;
-use trainyard_model::{deadline::Deadline, object::ObjectKind};
+use trainyard_model::{
+    deadline::Deadline,
+    lookup::{LookupAnswer, LookupKey},
+    object::ObjectKind,
+};
 use trainyard_render::Renderer;
 
 use super::{
@@ -66,7 +70,12 @@ pub(super) struct LiveCluster<'a> {
     deleted_job_set: Option<Arc<JobSetState>>,
     /// The number of values of a runtime for which memory is reserved, with the reservation.
     runtime_memory: Option<(usize, Option<Permit>)>,
+    /// The answers to lookups that renderings of this and of other generations share; `None` if each rendering makes its own lookups.
+    pub(super) answers: Option<Answers>,
 }
+
+/// The answers to lookups; `None` for an object that does not exist.
+pub(super) type Answers = HashMap<LookupKey, Option<LookupAnswer>>;
 
 impl Cluster for LiveCluster<'_> {}
 
@@ -99,6 +108,7 @@ impl<'a> LiveCluster<'a> {
             voucher: Voucher::of(job_set),
             deleted_job_set: deleted.filter(|_| !job_set.exists()),
             runtime_memory: None,
+            answers: None,
         }
     }
 

@@ -1,0 +1,156 @@
+//! A comparison of two revisions can be interrupted at any time, and another leader makes it anew. It depends on the plugins alone, and no
+//! namespace takes the time of all.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use serde_json::{Value, json};
+use trainyard_model::call::Call;
+
+use crate::stub::{
+    cluster::{Act, When},
+    controller::{job, runtime},
+    declared::{Artifact, STAMP, World},
+};
+
+/// A cluster in which a plugin runs.
+fn world(first: &Artifact) -> World {
+    let mut world = World::new();
+    world.settings.plugins.rollout.steps = vec![50];
+    world.cluster.put(runtime("stamped", &["stamp"]));
+    world.cluster.put(job("ml", "queued", "stamped", true));
+    upgrade(&world, first);
+    world
+}
+
+fn upgrade(world: &World, artifact: &Artifact) {
+    world.declare("stamp", &world.registry.push(artifact));
+}
+
+/// A version that differs, and does not end before it is let go.
+fn blocked(has_begun: &Arc<AtomicBool>, may_end: &Arc<AtomicBool>) -> Artifact {
+    let (has_begun, may_end) = (has_begun.clone(), may_end.clone());
+    Artifact::stamp("stamp", "2.0.0").runs(move |call: &mut Call| {
+        has_begun.store(true, Ordering::SeqCst);
+        while !may_end.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        let info = call.context_info(Call::CONTEXT)?;
+        Ok(call.info_set_annotation(info, STAMP, "2.0.0")?)
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_leader_makes_an_interrupted_comparison_anew() {
+    for loses_lease in [false, true] {
+        let world = world(&Artifact::stamp("stamp", "1.0.0")).with_leader_election();
+        let [has_begun, may_end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let controller = world.start("one").await;
+        world.until_stamped("ml", "queued", "1.0.0").await;
+        upgrade(&world, &blocked(&has_begun, &may_end));
+        let begins = |_: &_| has_begun.load(Ordering::SeqCst);
+        world.pass("the comparison has begun", begins).await;
+        let lease = world.cluster.all("leases").remove(0);
+        let name = lease["metadata"]["name"].as_str().unwrap();
+        let namespace = lease["metadata"]["namespace"].as_str().unwrap();
+        if loses_lease {
+            let other = json!({"spec": {"holderIdentity": "other"}});
+            world.cluster.merge("leases", namespace, name, &other);
+            let error = controller.ended().await.to_string();
+            assert!(error.contains("Lease"), "{error}");
+        } else {
+            controller.kill().await;
+        }
+        assert_eq!(world.stage(2), "Shadow");
+        let status = &world.cluster.all("pluginrevisions")[1]["status"];
+        assert_eq!(
+            (&status["reason"], &status["shadow"]),
+            (&json!("Comparing"), &Value::Null)
+        );
+        world.cluster.delete("leases", namespace, name);
+        may_end.store(true, Ordering::SeqCst);
+        let controller = world.start("two").await;
+        world.until_stage(2, "Share").await;
+        let shadow = &world.cluster.all("pluginrevisions")[1]["status"]["shadow"];
+        assert_eq!(
+            (&shadow["runtimes"], &shadow["trainJobs"]),
+            (&json!(1), &json!(1))
+        );
+        controller.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_namespace_and_of_a_runtime_a_limited_number_is_compared() {
+    let world = world(&Artifact::stamp("stamp", "1.0.0"));
+    // 12 of one runtime, and 25 of runtimes of their own, in one namespace.
+    for number in 0..25 {
+        let name = format!("own-{number}");
+        let mut of_namespace = runtime(&name, &["stamp"]);
+        of_namespace["kind"] = "TrainingRuntime".into();
+        of_namespace["metadata"]["namespace"] = "crowded".into();
+        world.cluster.put(of_namespace);
+        let mut train_job = job("crowded", &name, &name, true);
+        train_job["spec"]["runtimeRef"]["kind"] = "TrainingRuntime".into();
+        world.cluster.put(train_job);
+    }
+    for number in 0..12 {
+        let name = format!("shared-{number}");
+        world.cluster.put(job("busy", &name, "stamped", true));
+    }
+    let controller = world.start("one").await;
+    world.until_stamped("ml", "queued", "1.0.0").await;
+    let all = |cluster: &crate::stub::cluster::Cluster| cluster.count("jobsets") == 38;
+    world.pass("all are rendered", all).await;
+    upgrade(
+        &world,
+        &Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"]),
+    );
+    world.until_stage(2, "Share").await;
+    let shadow = &world.cluster.all("pluginrevisions")[1]["status"]["shadow"];
+    // 20 runtimes and 20 TrainJobs of the crowded namespace, and 10 TrainJobs of the runtime that the others share.
+    assert_eq!(
+        (&shadow["runtimes"], &shadow["trainJobs"]),
+        (&json!(1 + 20), &json!(20 + 10)),
+    );
+    controller.stop().await;
+}
+
+/// Such as a Node that two versions of a plugin read one after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_that_changes_during_a_comparison_is_no_difference() {
+    let looks = |version: &str, annotations: &[&str]| {
+        let looks = Artifact::new("stamp", version, "plugins", annotations);
+        looks
+            .looks_up("lookups[v1/Node/moves]")
+            .runs(|call: &mut Call| {
+                let lookups = call.context_lookups(Call::CONTEXT)?;
+                let found = call.lookups_find(lookups, "v1", "Node", "moves")?;
+                let info = call.context_info(Call::CONTEXT)?;
+                Ok(call.info_set_annotation(info, STAMP, &found.is_some().to_string())?)
+            })
+    };
+    let world = world(&looks("1.0.0", &[STAMP]));
+    let controller = world.start("one").await;
+    world.until_stamped("ml", "queued", "false").await;
+    world.cluster.set_rule(|cluster, when, call, _| {
+        let all = cluster.all("pluginrevisions");
+        let is_compared = all.iter().any(|it| it["status"]["reason"] == "Comparing");
+        if is_compared && when == When::Done && call == ("get", "nodes") {
+            match cluster.get("nodes", "", "moves") {
+                Some(_) => cluster.delete("nodes", "", "moves"),
+                None => cluster.put(
+                    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "moves"}}),
+                ),
+            }
+        }
+        Act::GoOn
+    });
+    upgrade(&world, &looks("2.0.0", &[STAMP, "example.com/more"]));
+    world.until_stage(2, "Running").await;
+    assert_eq!(world.revisions()[1].2, "NoDifference");
+    controller.stop().await;
+}
