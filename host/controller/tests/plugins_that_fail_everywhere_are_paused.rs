@@ -229,7 +229,7 @@ async fn a_share_that_fails_everywhere_is_rolled_back() {
             &world.registry.push(&Artifact::stamp("stamp", "1.0.0")),
         );
         let controller = world.start("one").await;
-        // The runtime is known, so it is compared.
+        // TrainJobs are reconciled, so the leader also acts on changes of PolicyPlugins.
         put(&world, "ml", "first");
         world.until_stamped("ml", "first", "1.0.0").await;
         let (broken, _) = artifact("2.0.0", failure);
