@@ -2,12 +2,20 @@
 //! leads. TrainJobs that have started keep what they were made with.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use serde_json::{Value, json};
 use trainyard_model::{call::Call, plugin::CallFailure};
 
 use crate::stub::{
+    cluster::{Act, When},
     controller::{job, runtime},
     declared::{Artifact, STAMP, World},
 };
@@ -340,6 +348,35 @@ async fn a_newer_change_takes_the_place_of_one_that_is_rolled_out() {
 }
 
 /// The leader cannot load all plugins that run, so it does not see whether TrainJobs fail with the new ones alone.
+/// If the write succeeded, its answer would have the change, and the watch nothing new.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_at_the_moment_of_a_write_of_the_status_is_not_missed() {
+    let world = world();
+    let reference = world.registry.push(&second());
+    let spec = json!({"source": {"oci": {"reference": reference}}});
+    let changed = AtomicBool::new(false);
+    let (unguarded, counted) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+    let counts = (unguarded.clone(), Arc::clone(&counted));
+    world.cluster.set_rule(move |cluster, when, call, body| {
+        if when != When::Before || call != ("patch", "policyplugins") {
+            return Act::GoOn;
+        }
+        let is_guarded = body["metadata"]["resourceVersion"].is_string();
+        let count: &AtomicUsize = if is_guarded { &counts.1 } else { &counts.0 };
+        count.fetch_add(1, Ordering::SeqCst);
+        let is_last = body["status"]["replicas"]["current"] == 1;
+        if is_last && !changed.swap(true, Ordering::SeqCst) {
+            let change = |object: &mut Value| object["spec"] = spec.clone();
+            cluster.edit("policyplugins", ("", "stamp"), change);
+        }
+        Act::GoOn
+    });
+    let _controller = world.start("one").await;
+    world.until_stage(2, "Share").await;
+    let [guarded, unguarded] = [counted, unguarded].map(|count| count.load(Ordering::SeqCst));
+    assert!(guarded > 1 && unguarded == 0, "{guarded} {unguarded}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_that_nobody_watches_says_what_it_waits_for() {
     let mut world = world();

@@ -13,7 +13,9 @@ use trainyard_config::policy_plugin::{
 
 use super::{
     Plugins,
-    objects::{PolicyPluginObject, RevisionObject, RevisionState, revision_object},
+    objects::{
+        PolicyPluginObject, PolicyPluginState, RevisionObject, RevisionState, revision_object,
+    },
 };
 use crate::{
     kubernetes::unless_gone,
@@ -110,10 +112,11 @@ impl Plugins {
         Ok(())
     }
 
-    /// Writes the status of a PolicyPlugin.
+    /// Writes the status of a PolicyPlugin, unless the object has changed: the answer is stored, so a change in it would not be noticed when the
+    /// watch shows it.
     pub(super) async fn write_policy_status(
         &self,
-        name: &str,
+        (name, at): (&str, &PolicyPluginState),
         status: &PolicyPluginStatus,
     ) -> Result<()> {
         let mut status = json!(status);
@@ -122,7 +125,10 @@ impl Plugins {
                 members.entry(member).or_insert(Value::Null);
             }
         }
-        let patch = Patch::Merge(json!({ "status": status }));
+        let patch = Patch::Merge(json!({
+            "metadata": {"uid": at.uid, "resourceVersion": at.resource_version()},
+            "status": status,
+        }));
         let request =
             requests::<PolicyPluginObject>().patch_subresource("status", name, &merging(), &patch);
         let written = answer::<PolicyPluginObject>(&self.client, request).await;

@@ -118,6 +118,11 @@ impl PolicyPluginState {
         of(self) == of(other)
     }
 
+    /// Its version, as a write compares it.
+    pub(crate) fn resource_version(&self) -> String {
+        self.version.to_string()
+    }
+
     /// Returns the reference to the object in Events.
     pub(crate) fn reference(&self, name: &str) -> ObjectReference {
         reference(POLICY_PLUGIN, name, &self.uid, self.version)
@@ -201,7 +206,7 @@ impl State for RevisionState {
 }
 
 impl RevisionState {
-    /// `metadata.resourceVersion`.
+    /// Its version, as a write compares it.
     pub(crate) fn resource_version(&self) -> String {
         self.version.to_string()
     }

@@ -393,14 +393,26 @@ impl Cluster {
                 .to_owned()
         };
         let id = (String::from(*plural), text("namespace"), text("name"));
+        let _writing = self.writing.lock().unwrap();
         self.write(id, object);
     }
 
     /// Applies a merge patch to an object.
     pub(crate) fn merge(&self, plural: &str, namespace: &str, name: &str, patch: &Value) {
+        self.edit(plural, (namespace, name), |object| merge(object, patch));
+    }
+
+    /// Changes an object, between two writes of its clients.
+    pub(crate) fn edit(
+        &self,
+        plural: &str,
+        (namespace, name): (&str, &str),
+        change: impl FnOnce(&mut Value),
+    ) {
         let id = (plural.to_owned(), namespace.to_owned(), name.to_owned());
+        let _writing = self.writing.lock().unwrap();
         let mut object = self.state.lock().unwrap().objects[&id].clone();
-        merge(&mut object, patch);
+        change(&mut object);
         self.write(id, object);
     }
 
@@ -496,6 +508,7 @@ impl Cluster {
     /// Deletes an object.
     pub(crate) fn delete(&self, plural: &str, namespace: &str, name: &str) {
         let id = (plural.to_owned(), namespace.to_owned(), name.to_owned());
+        let _writing = self.writing.lock().unwrap();
         assert!(self.remove(&id), "{id:?} is not there");
     }
 

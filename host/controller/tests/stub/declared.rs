@@ -455,14 +455,14 @@ impl World {
     }
 
     pub(crate) fn declare_with(&self, name: &str, spec: Value) {
-        let known = self.cluster.get("policyplugins", "", name);
-        let mut object = known.unwrap_or_else(|| {
-            json!({
-                "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": name},
-            })
-        });
-        object["spec"] = spec;
-        self.cluster.put(object);
+        if self.cluster.get("policyplugins", "", name).is_some() {
+            let change = |object: &mut Value| object["spec"] = spec;
+            return self.cluster.edit("policyplugins", ("", name), change);
+        }
+        self.cluster.put(json!({
+            "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": name},
+            "spec": spec,
+        }));
     }
 
     /// Returns number, stage and reason of the revisions, the oldest first.

@@ -21,7 +21,7 @@ use super::{
     objects::{PolicyPluginState, RevisionState},
     rollout::{RevisionFacts, running},
 };
-use crate::breaker::Failing;
+use crate::{breaker::Failing, kubernetes::code};
 
 /// A revision with everything that is known of it.
 pub(super) struct KnownRevision {
@@ -98,8 +98,10 @@ impl Leader {
         let inactive = inactive.iter().map(|(name, reason)| (&**name, &**reason));
         plugins.metrics.set_inactive_policies(inactive);
         for (name, state, status) in changed {
-            match plugins.write_policy_status(&name, &status).await {
+            match plugins.write_policy_status((&name, &state), &status).await {
                 Ok(()) => self.tell_of_pause(&name, &state, &status),
+                // The watch shows the change, or the next tick writes the status.
+                Err(error) if code(&error) == Some(409) => {}
                 Err(error) => {
                     tracing::warn!(plugin = &*name, %error, "the status of a PolicyPlugin cannot be written; it is written with the next change");
                 }
