@@ -195,6 +195,13 @@ impl Registry {
         *self.0.built_in.lock().unwrap() = Some(artifact.clone());
     }
 
+    /// Loads the built-in plugin.
+    fn built_in(&self) -> Option<Arc<dyn Plugin>> {
+        let built_in = self.0.built_in.lock().unwrap();
+        let built_in = built_in.as_ref();
+        built_in.map(|it| it.plugin(OfPlugin::built_in()))
+    }
+
     /// Returns the built-in plugin of this name.
     fn shipped(&self, name: &str) -> Option<Artifact> {
         let built_in = self.0.built_in.lock().unwrap();
@@ -305,10 +312,8 @@ impl PluginLoader for Registry {
             let mut named = set.iter().map(|it| &it.plugin).filter(|it| it.name == name);
             named.any(|it| it.digest.is_some() && self.built_in_instead(it).is_none())
         };
-        let built_in = self.0.built_in.lock().unwrap().clone();
-        if let Some(built_in) = built_in.filter(|it| !is_replaced(&it.text("name"))) {
-            plugins.push(built_in.plugin(OfPlugin::built_in()));
-        }
+        let built_in = self.built_in();
+        plugins.extend(built_in.filter(|it| !is_replaced(&it.info().id.name)));
         for FetchedPlugin { plugin, content } in set {
             if self.built_in_instead(plugin).is_some() {
                 continue;
@@ -420,7 +425,8 @@ impl World {
             plugins: Some(self.registry.plugins()),
         };
         let settings = self.settings.clone();
-        Controller::start_replica(&self.cluster, replica, settings, metrics, |_| Vec::new()).await
+        let shipped = |_: &_| self.registry.built_in().into_iter().collect();
+        Controller::start_replica(&self.cluster, replica, settings, metrics, shipped).await
     }
 
     pub(crate) fn metrics(&self) -> Arc<Metrics> {
