@@ -1,0 +1,129 @@
+//! Every order of events: a model checker runs the real decisions against all that a cluster may do.
+//!
+//! The [`World`] is the state. [`search`] explores it, [`spec`] says where it has to end, and the calls of the world note what breaks a
+//! guarantee at once. CONTRIBUTING.md says how to read a counterexample and how to search deeper.
+
+mod scenarios;
+mod search;
+mod spec;
+
+use std::time::Instant;
+
+use self::{
+    scenarios::scenarios,
+    search::{Counterexample, Scenario, Step, explore, walk},
+};
+use super::world::{Event, Sabotage};
+
+/// How many events and deviations are explored in continuous integration.
+const DEPTH: usize = 2;
+/// How many steps of random walks are made then, in each scenario.
+const STEPS: usize = 600;
+
+/// Reads a number from the environment.
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn chosen() -> impl Iterator<Item = Scenario> {
+    let only = std::env::var("MODEL_SCENARIO").ok();
+    let is_chosen =
+        move |scenario: &Scenario| only.as_ref().is_none_or(|only| scenario.name == only);
+    scenarios().into_iter().filter(is_chosen)
+}
+
+/// Fails with all counterexamples.
+fn hold(found: Vec<Counterexample>) {
+    let texts: Vec<_> = found.iter().map(ToString::to_string).collect();
+    assert!(texts.is_empty(), "{}", texts.join("\n"));
+}
+
+#[test]
+fn guarantees_hold_in_every_order_of_events() {
+    let depth = number("MODEL_DEPTH").map_or(DEPTH, |depth| depth as usize);
+    let mut counterexamples = Vec::new();
+    for scenario in chosen() {
+        let began = Instant::now();
+        match explore(&scenario, depth) {
+            Ok(seen) => eprintln!(
+                "{}: {} states and {} steps to depth {depth} in {:.1?}",
+                scenario.name,
+                seen.states,
+                seen.steps,
+                began.elapsed()
+            ),
+            Err(counterexample) => counterexamples.push(counterexample),
+        }
+    }
+    hold(counterexamples);
+}
+
+#[test]
+fn guarantees_hold_on_long_random_walks() {
+    let steps = number("MODEL_STEPS").map_or(STEPS, |steps| steps as usize);
+    let seed = number("MODEL_SEED").unwrap_or_else(|| fastrand::u64(..));
+    eprintln!("MODEL_SEED={seed}");
+    let mut counterexamples = Vec::new();
+    for scenario in chosen() {
+        let began = Instant::now();
+        match walk(&scenario, seed, steps) {
+            Ok(seen) => eprintln!(
+                "{}: {} states in {} random steps in {:.1?}",
+                scenario.name,
+                seen.states,
+                seen.steps,
+                began.elapsed()
+            ),
+            Err(counterexample) => counterexamples.push(counterexample),
+        }
+    }
+    hold(counterexamples);
+}
+
+/// Explores a scenario with a fault in the controller and only these events, and returns the shortest counterexample.
+fn finds(name: &str, sabotage: Sabotage, events: &[Event]) -> Counterexample {
+    let mut scenarios = scenarios().into_iter();
+    let mut scenario = scenarios.find(|scenario| scenario.name == name).unwrap();
+    (scenario.events, scenario.faults) = (events.to_vec(), false);
+    assert!(explore(&scenario, events.len()).is_ok(), "without the fault");
+    scenario.sabotage = Some(sabotage);
+    let found = explore(&scenario, events.len()).err();
+    let found = found.unwrap_or_else(|| panic!("{sabotage:?} is not found"));
+    eprintln!("{found}");
+    found
+}
+
+#[test]
+fn a_snapshot_that_is_written_after_its_job_set_is_found() {
+    let found = finds("queue", Sabotage::SnapshotLast, &[]);
+    assert!(found.guarantee.contains("no object is orphaned"), "{found}");
+    assert_eq!(found.steps, [Step::Reconcile(0, vec![])]);
+}
+
+#[test]
+fn a_secret_that_is_written_after_its_job_set_is_found() {
+    let found = finds("queue", Sabotage::SecretLast, &[]);
+    assert!(found.guarantee.contains("a JobSet has its objects"), "{found}");
+    assert_eq!(found.steps, [Step::Reconcile(0, vec![])]);
+}
+
+#[test]
+fn job_sets_that_do_not_follow_their_train_job_are_found() {
+    let found = finds("queue", Sabotage::AlwaysUpToDate, &[Event::Edits(1)]);
+    assert!(found.guarantee.contains("follows"), "{found}");
+    assert_eq!(found.steps.len(), 1, "{found}");
+}
+
+#[test]
+fn job_sets_that_run_again_after_they_expired_are_found() {
+    let events = [
+        Event::JobSetActs,
+        Event::Completes,
+        Event::JobSetExpires,
+        Event::Restarts(0),
+    ];
+    let found = finds("expires", Sabotage::NeverExpires, &events);
+    assert!(found.guarantee.contains("what ended never runs again"), "{found}");
+    let happened = |event: &Event| found.steps.contains(&Step::Event(*event));
+    assert!(events.iter().all(happened), "{found}");
+}
