@@ -8,7 +8,7 @@ use kube::{
     api::ObjectMeta,
     core::{ClusterResourceScope, NamespaceResourceScope},
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 use trainyard_api::names;
 use trainyard_model::text::clean;
@@ -93,9 +93,10 @@ pub(crate) struct JobSetObject {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct JobSetSpec {
-    #[serde(default)]
     suspend: bool,
+    ttl_seconds_after_finished: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -313,6 +314,7 @@ impl Decode for JobSetObject {
             deleting: finalizers.is_some(),
             finalizers: short(clean(&finalizers.unwrap_or_default().join(", "))),
             suspended: spec.suspend,
+            expires: spec.ttl_seconds_after_finished.is_some(),
             inputs: annotations.remove(INPUTS).map(short),
             recreated: annotations.contains_key(RECREATED),
             snapshot: annotations.remove(SNAPSHOT).map(short),

@@ -80,6 +80,30 @@ fn guarantees_hold_on_long_random_walks() {
     hold(counterexamples);
 }
 
+/// Fails if the guarantees do not hold after these steps, which were a counterexample once.
+fn hold_after(name: &str, steps: &[Step]) {
+    let mut scenarios = scenarios().into_iter();
+    let scenario = scenarios.find(|scenario| scenario.name == name).unwrap();
+    let (trace, broken) = scenario.trace(steps);
+    assert_eq!(broken, None, "{trace}");
+}
+
+#[test]
+fn job_sets_that_expire_are_noted_even_if_the_answer_to_their_creation_was_lost() {
+    hold_after(
+        "expires",
+        &[
+            // The JobSet is created, and the answer is lost.
+            Step::Reconcile(0, vec![(3, 4)]),
+            Step::Reconcile(0, vec![]),
+            Step::Event(Event::JobSetActs),
+            Step::Event(Event::Completes),
+            Step::Event(Event::JobSetExpires),
+            Step::Event(Event::Restarts(0)),
+        ],
+    );
+}
+
 /// Explores a scenario with a fault in the controller and only these events, and returns the shortest counterexample.
 fn finds(name: &str, sabotage: Sabotage, events: &[Event]) -> Counterexample {
     let mut scenarios = scenarios().into_iter();

@@ -151,7 +151,7 @@ impl Scenario {
     }
 
     /// Returns the trace of steps, and whether they break the guarantee.
-    fn trace(&self, steps: &[Step]) -> (String, Option<String>) {
+    pub(super) fn trace(&self, steps: &[Step]) -> (String, Option<String>) {
         let mut world = self.world.clone();
         let mut text = String::new();
         for (number, step) in steps.iter().enumerate() {

@@ -267,7 +267,7 @@ fn check_contents(world: &World, is_noticed: bool) -> Result<(), String> {
         // It does not follow the plugins once it has started.
         let is_current = it.content % OTHER == now % OTHER;
         hold(
-            !follows || is_current,
+            !follows || is_current || world.hidden,
             &format!("an object follows the TrainJob as its mode says: {object} does not"),
         )?;
     }

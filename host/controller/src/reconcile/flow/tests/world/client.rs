@@ -73,7 +73,6 @@ impl Client<'_> {
         let mut world = self.world.borrow_mut();
         let world = &mut *world;
         let answer = mem::replace(&mut world.answer, Answer::Given);
-        world.faulty |= answer != Answer::Given;
         match answer {
             Answer::Given => {
                 let done = self.acts(world, kind, effect);

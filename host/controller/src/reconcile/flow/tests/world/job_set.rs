@@ -146,6 +146,8 @@ impl Client<'_> {
         world.placed_late = !suspended && self.job.placement != world.placement;
         let known = world.job_set.take();
         world.made += u64::from(known.is_none());
+        world.reconciled &= known.is_some();
+        let expires = world.expires && self.sabotage != Some(Sabotage::NeverExpires);
         let uid = format!("job set {}", world.made + 1);
         let known = known.as_ref();
         let inputs = self.inputs_text();
@@ -153,6 +155,7 @@ impl Client<'_> {
             uid: known.map_or_else(|| uid.into(), |known| known.uid.clone()),
             version,
             suspended,
+            expires,
             has_run: !suspended || known.is_some_and(|known| known.has_run),
             started: how.held.is_none() && !suspended,
             inputs: (suspended && how.held.is_none() && !rendering.started).then(|| inputs.into()),
@@ -429,13 +432,14 @@ impl Diagnosis for Client<'_> {
 
 impl World {
     /// Whether nothing that lasts shows that a JobSet that is gone has ended: its pods were not counted, the snapshot is not marked, and the
-    /// controller does not know. The mark of one that expires is missing only if a call failed.
+    /// controller does not know. The mark of one that expires is missing only if
+    /// no reconcile has succeeded since it was created.
     pub(in super::super) fn has_forgotten_end(&self, who: usize) -> bool {
         let is_marked = self.snapshot.as_ref().is_some_and(|it| it.ours && it.started);
         let is_counted = status::has_run(&self.job.status) || status::end(&self.job.status).is_some();
         let deleted = self.controllers[who].deleted.as_ref();
         let is_known = deleted.is_some_and(|last| last.end.is_some());
-        !is_marked && !is_counted && !is_known && (!self.expires || self.faulty)
+        !is_marked && !is_counted && !is_known && (!self.expires || !self.reconciled)
     }
 
     /// Fails if the API server does not serve the kinds of the objects.

@@ -108,8 +108,8 @@ pub(super) struct World {
     pub(super) meddled: bool,
     /// Whether a controller was not allowed to list Jobs.
     pub(super) unlisted: bool,
-    /// Whether a call failed, an answer was lost or a process was killed.
-    pub(super) faulty: bool,
+    /// Whether a reconcile has succeeded since the JobSet was created.
+    pub(super) reconciled: bool,
     /// Whether the JobSet was started for an admission that was no longer the last one.
     pub(super) placed_late: bool,
     /// Whether a controller that stalled wrote over the JobSet that another had created meanwhile. Nothing can prevent that.
@@ -161,6 +161,8 @@ pub(super) struct SimJobSet {
     pub(super) uid: Box<str>,
     pub(super) version: u64,
     pub(super) suspended: bool,
+    /// Whether it is deleted some time after its end.
+    pub(super) expires: bool,
     /// Whether it was ever unsuspended.
     pub(super) has_run: bool,
     /// Whether it is marked as started.
@@ -192,6 +194,7 @@ impl Default for SimJobSet {
             uid: "job set".into(),
             version: 1,
             suspended: false,
+            expires: false,
             has_run: false,
             started: false,
             inputs: None,
@@ -249,6 +252,7 @@ impl SimJobSet {
         state.uid = self.uid.clone();
         state.owner = self.ours.then(|| "job".into());
         state.suspended = self.suspended;
+        state.expires = self.expires;
         state.inputs = self.inputs.clone();
         state.recreated = self.recreated;
         state.deleting = self.deleting.is_some();
@@ -358,7 +362,7 @@ impl World {
             terminating: false,
             meddled: false,
             unlisted: false,
-            faulty: false,
+            reconciled: false,
             placed_late: false,
             overwritten: false,
             second: now().as_second(),
@@ -480,7 +484,7 @@ impl World {
             terminating,
             meddled: _,
             unlisted,
-            faulty,
+            reconciled,
             placed_late,
             overwritten,
             second,
@@ -501,7 +505,7 @@ impl World {
         }
         (jobs.len(), jobs_placement, mutable, served, refuses).hash(&mut hasher);
         (hidden, persists, ended, terminating, unlisted).hash(&mut hasher);
-        (*expires && *faulty, placed_late, overwritten, second).hash(&mut hasher);
+        (*expires && *reconciled, placed_late, overwritten, second).hash(&mut hasher);
         for controller in controllers {
             controller.hash(&mut hasher);
         }

@@ -182,9 +182,7 @@ impl<'w> Run<'w, '_> {
                 Choice::Event(event) => self.world.borrow_mut().happens(event),
                 Choice::Kill => {
                     self.tasks[*who] = None;
-                    let world = &mut *self.world.borrow_mut();
-                    world.faulty = true;
-                    world.restart(*who);
+                    self.world.borrow_mut().restart(*who);
                     return false;
                 }
                 Choice::Switch if self.tasks[other].is_none() => {
@@ -207,6 +205,8 @@ impl World {
 
     /// A successful reconcile forgets its write of the annotation.
     fn note_success(&mut self, who: usize, succeeded: bool) {
+        let knows = self.known_job_set(who).ours().is_some();
+        self.reconciled |= succeeded && knows;
         let annotated = &mut self.controllers[who].annotated;
         if succeeded && annotated.as_ref().is_some_and(|last| last.text.is_some()) {
             *annotated = None;

@@ -162,7 +162,6 @@ impl World {
     /// A controller restarts.
     pub(in super::super) fn restart(&mut self, who: usize) {
         self.hidden |= self.controllers[who].unfinished && self.job.error.is_none();
-        self.faulty |= self.controllers[who].unfinished;
         self.controllers[who] = Controller::default();
     }
 }
