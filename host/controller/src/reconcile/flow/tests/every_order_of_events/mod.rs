@@ -7,7 +7,7 @@ mod scenarios;
 mod search;
 mod spec;
 
-use std::time::Instant;
+use std::{collections::BTreeSet, time::Instant};
 
 use self::{
     scenarios::scenarios,
@@ -15,8 +15,6 @@ use self::{
 };
 use super::world::{Event, Sabotage};
 
-/// How many events and deviations are explored in continuous integration.
-const DEPTH: usize = 2;
 /// How many steps of random walks are made then, in each scenario.
 const STEPS: usize = 600;
 
@@ -40,22 +38,26 @@ fn hold(found: Vec<Counterexample>) {
 
 #[test]
 fn guarantees_hold_in_every_order_of_events() {
-    let depth = number("MODEL_DEPTH").map_or(DEPTH, |depth| depth as usize);
-    let mut counterexamples = Vec::new();
+    let deeper = number("MODEL_DEEPER").unwrap_or(0) as usize;
+    let (mut counterexamples, mut calls) = (Vec::new(), BTreeSet::new());
     for scenario in chosen() {
-        let began = Instant::now();
+        let (began, depth) = (Instant::now(), scenario.depth + deeper);
         match explore(&scenario, depth) {
-            Ok(seen) => eprintln!(
+            Ok(seen) => {
+                eprintln!(
                 "{}: {} states and {} steps to depth {depth} in {:.1?}",
                 scenario.name,
                 seen.states,
                 seen.steps,
                 began.elapsed()
-            ),
+                );
+                calls.extend(seen.calls);
+            }
             Err(counterexample) => counterexamples.push(counterexample),
         }
     }
     hold(counterexamples);
+    eprintln!("{calls:?}");
 }
 
 #[test]
@@ -100,6 +102,24 @@ fn job_sets_that_expire_are_noted_even_if_the_answer_to_their_creation_was_lost(
             Step::Event(Event::Completes),
             Step::Event(Event::JobSetExpires),
             Step::Event(Event::Restarts(0)),
+        ],
+    );
+}
+
+#[test]
+fn failed_reconciles_do_not_hide_that_a_job_set_may_have_ended() {
+    hold_after(
+        "expires",
+        &[
+            Step::Reconcile(0, vec![]),
+            Step::Event(Event::WatchOfJobSetFallsBehind(0)),
+            Step::Event(Event::JobSetActs),
+            Step::Event(Event::Completes),
+            Step::Event(Event::Suspends),
+            Step::Event(Event::JobSetExpires),
+            Step::Event(Event::Lists(0)),
+            // The creation of the snapshot is refused.
+            Step::Reconcile(0, vec![(0, 3)]),
         ],
     );
 }

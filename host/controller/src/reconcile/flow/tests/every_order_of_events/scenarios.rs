@@ -2,15 +2,63 @@
 
 use std::sync::Arc;
 
-use trainyard_model::object::ApplyMode;
+use trainyard_model::object::ApplyMode::{self, Live, Once, WhileSuspended, WithJobSet};
 
 use super::{
     super::{
-        job, object, to_suspend,
-        world::{Event, World},
+        job, now, object, to_suspend,
+        world::{
+            Event::{self, *},
+            World,
+        },
     },
     search::Scenario,
+    spec::settle,
 };
+
+/// What happens to every JobSet.
+const RUNS: [Event; 3] = [JobSetActs, Completes, Restarts(0)];
+
+/// What happens to the watch of JobSets.
+const WATCH: [Event; 3] = [WatchOfJobSetFallsBehind(0), WatchOfJobSetTells(0), Lists(0)];
+
+/// What happens to the watch of TrainJobs.
+const WATCH_OF_JOBS: [Event; 2] = [WatchOfJobFallsBehind(0), WatchOfJobTells(0)];
+
+/// What other clients do.
+const OTHERS: [Event; 13] = [
+    Suspends,
+    Resumes,
+    JobSetIsDeleted,
+    JobSetBeginsToBeDeleted,
+    JobSetIsUnsuspended,
+    JobSetOfAnotherOwner,
+    SnapshotIsDeleted,
+    SnapshotBreaks,
+    SnapshotIsTaken,
+    ObjectIsDeleted(0),
+    ObjectIsTaken(0),
+    ObjectIsDeleted(1),
+    ObjectIsTaken(1),
+];
+
+/// What administrators do.
+const ADMINISTRATORS: [Event; 14] = [
+    RuntimeIsDeleted,
+    RuntimeIsCreated,
+    RenderingIsRefused,
+    RenderingIsPossible,
+    PluginsAreReplaced(0),
+    PluginsAreReplaced(1),
+    PluginsAreReplaced(4),
+    KindsAreRemoved,
+    KindsAreServed,
+    AdmissionRefuses,
+    AdmissionAllows,
+    LookupsChange,
+    Suspends,
+    Resumes,
+];
 
 /// A TrainJob that is to be suspended or to run, with an object of each of these modes.
 fn world(suspend: bool, modes: &[ApplyMode]) -> World {
@@ -22,32 +70,59 @@ fn world(suspend: bool, modes: &[ApplyMode]) -> World {
     world
 }
 
-fn scenario(name: &'static str, world: World, events: &[Event]) -> Scenario {
+/// The same after these events, each of which was reconciled.
+fn after(mut world: World, events: &[Event]) -> World {
+    let settled = |world: &World| settle(world, (0, None), false).unwrap();
+    world = settled(&world);
+    for event in events {
+        world.happens(*event);
+        world = settled(&world);
+    }
+    world
+}
+
+fn scenario(name: &'static str, depth: usize, world: World, events: &[&[Event]]) -> Scenario {
     Scenario {
         name,
+        depth,
         world,
-        events: events.to_vec(),
+        events: events.concat(),
         faults: true,
         sabotage: None,
     }
 }
 
-/// What happens to every TrainJob that runs.
-const RUNS: [Event; 3] = [Event::JobSetActs, Event::Completes, Event::Restarts(0)];
+/// A TrainJob that expires, and one with a deadline.
+fn that_end() -> [Scenario; 2] {
+    let mut expires = world(false, &[WithJobSet]);
+    expires.expires = true;
+    let mut deadline = world(false, &[]);
+    deadline.job.desired.deadline = Some(5_000);
+    deadline.job.created = now();
+    let events = [JobSetExpires, Suspends, Resumes];
+    let times = [TimePasses, Suspends, Resumes, Fails];
+    [
+        scenario("expires", 3, expires, &[&events, &RUNS, &WATCH]),
+        scenario("deadline", 3, deadline, &[&times, &RUNS, &WATCH]),
+    ]
+}
 
-/// What watches do.
-const WATCHES: [Event; 5] = [
-    Event::WatchOfJobFallsBehind(0),
-    Event::WatchOfJobTells(0),
-    Event::WatchOfJobSetFallsBehind(0),
-    Event::WatchOfJobSetTells(0),
-    Event::Lists(0),
-];
+/// A TrainJob that two controllers reconcile.
+fn of_two() -> Scenario {
+    let mut two = world(true, &[WithJobSet]);
+    two.two = true;
+    let events = [Suspends, Resumes, Admits(1), Edits(1), JobSetActs, Completes];
+    let watches = [
+        WatchOfJobFallsBehind(1),
+        WatchOfJobTells(1),
+        WatchOfJobSetFallsBehind(1),
+        WatchOfJobSetTells(1),
+    ];
+    scenario("two", 2, two, &[&events, &watches])
+}
 
+/// Returns what is explored.
 pub(super) fn scenarios() -> Vec<Scenario> {
-    use ApplyMode::{Live, Once, WhileSuspended, WithJobSet};
-    use Event::*;
-
     let queue = [
         Suspends,
         Resumes,
@@ -57,122 +132,29 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         Edits(0),
         EditsForNewJobSets(2),
     ];
-    let restarts = [Fails, JobSetRestarts, Suspends, Resumes];
-    let mut expiring = world(false, &[WithJobSet]);
-    expiring.expires = true;
-    let mut limited = world(false, &[]);
-    limited.job.desired.deadline = Some(5_000);
-    limited.job.created = super::super::now();
-    let others = [
-        Suspends,
-        Resumes,
-        JobSetIsDeleted,
-        JobSetBeginsToBeDeleted,
-        JobSetIsUnsuspended,
-        JobSetOfAnotherOwner,
-        SnapshotIsDeleted,
-        SnapshotBreaks,
-        SnapshotIsTaken,
-        ObjectIsDeleted(0),
-        ObjectIsTaken(0),
-        ObjectIsDeleted(1),
-        ObjectIsTaken(1),
-    ];
-    let administrator = [
-        RuntimeIsDeleted,
-        RuntimeIsCreated,
-        RenderingIsRefused,
-        RenderingIsPossible,
-        PluginsAreReplaced(0),
-        PluginsAreReplaced(1),
-        PluginsAreReplaced(4),
-        KindsAreRemoved,
-        KindsAreServed,
-        AdmissionRefuses,
-        AdmissionAllows,
-        LookupsChange,
-        Suspends,
-        Resumes,
-    ];
+    let watched = [Suspends, Resumes, Admits(1), Edits(1)];
+    let admits = [Suspends, Admits(1), Admits(2)];
+    let breaks = [SnapshotIsDeleted, SnapshotBreaks, RuntimeIsDeleted, RenderingIsPossible];
+    let runs = [Fails, JobSetRestarts, Suspends, Resumes];
+    let ends = [IsDeleted, IsGone, IsCollected, Suspends];
+    let gang = || world(true, &[Once, WhileSuspended]);
+    let mut preempted = after(gang(), &[Admits(1), Suspends]);
+    preempted.happens(Admits(2));
+    let mut unrendered = preempted.clone();
+    unrendered.happens(RenderingIsRefused);
+    let running = after(world(false, &[Live, Once]), &[]);
     let mut all = vec![
-        scenario(
-            "queue",
-            world(true, &[Once, WhileSuspended]),
-            &[&queue[..], &RUNS].concat(),
-        ),
-        scenario(
-            "watches",
-            world(true, &[WithJobSet]),
-            &[
-                &[Suspends, Resumes, Admits(1), Edits(1)][..],
-                &RUNS,
-                &WATCHES,
-            ]
-            .concat(),
-        ),
-        scenario(
-            "runs",
-            world(false, &[Live]),
-            &[&restarts[..], &RUNS].concat(),
-        ),
-        scenario(
-            "expires",
-            expiring,
-            &[
-                &[JobSetExpires, Suspends, Resumes][..],
-                &RUNS,
-                &WATCHES[2..],
-            ]
-            .concat(),
-        ),
-        scenario(
-            "deadline",
-            limited,
-            &[
-                &[TimePasses, Suspends, Resumes, Fails][..],
-                &RUNS,
-                &WATCHES[2..],
-            ]
-            .concat(),
-        ),
-        scenario(
-            "deletion",
-            world(false, &[WithJobSet]),
-            &[
-                &[IsDeleted, IsGone, IsCollected, Suspends][..],
-                &RUNS,
-                &WATCHES,
-            ]
-            .concat(),
-        ),
-        scenario(
-            "others",
-            world(false, &[Live, Once]),
-            &[&others[..], &RUNS].concat(),
-        ),
-        scenario(
-            "administrator",
-            world(true, &[WithJobSet, Live]),
-            &[&administrator[..], &RUNS].concat(),
-        ),
+        scenario("queue", 2, gang(), &[&queue, &RUNS]),
+        scenario("preempted", 2, preempted, &[&admits, &RUNS, &WATCH, &WATCH_OF_JOBS]),
+        scenario("unrendered", 2, unrendered, &[&breaks, &RUNS]),
+        scenario("watches", 2, world(true, &[WithJobSet]), &[&watched, &RUNS, &WATCH, &WATCH_OF_JOBS]),
+        scenario("runs", 3, world(false, &[Live]), &[&runs, &RUNS]),
+        scenario("deletion", 3, world(false, &[WithJobSet]), &[&ends, &RUNS, &WATCH, &WATCH_OF_JOBS]),
+        scenario("others", 2, world(false, &[Live, Once]), &[&OTHERS, &RUNS]),
+        scenario("interrupted", 2, running, &[&OTHERS, &RUNS, &WATCH]),
+        scenario("administrator", 2, world(true, &[WithJobSet, Live]), &[&ADMINISTRATORS, &RUNS]),
+        of_two(),
     ];
-    let mut two = scenario(
-        "two",
-        world(true, &[WithJobSet]),
-        &[
-            Suspends,
-            Resumes,
-            Admits(1),
-            Edits(1),
-            JobSetActs,
-            Completes,
-            WatchOfJobFallsBehind(1),
-            WatchOfJobTells(1),
-            WatchOfJobSetFallsBehind(1),
-            WatchOfJobSetTells(1),
-        ],
-    );
-    two.world.two = true;
-    all.push(two);
+    all.extend(that_end());
     all
 }

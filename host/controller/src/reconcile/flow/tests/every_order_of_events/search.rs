@@ -5,7 +5,7 @@
 //! that need more, and a counterexample has as few as possible.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     fmt::{self, Write as _},
 };
 
@@ -19,6 +19,8 @@ use crate::reconcile::flow::tests::Fault;
 #[derive(Clone)]
 pub(super) struct Scenario {
     pub(super) name: &'static str,
+    /// The most events and deviations that are explored for each change.
+    pub(super) depth: usize,
     pub(super) world: World,
     pub(super) events: Vec<Event>,
     /// Whether calls fail, answers are lost and processes are killed.
@@ -193,10 +195,12 @@ impl fmt::Display for Counterexample {
 }
 
 /// What a search has seen.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) states: usize,
     pub(super) steps: usize,
+    /// The calls that were made.
+    pub(super) calls: BTreeSet<String>,
 }
 
 /// A world that was found, how, and from which.
@@ -215,7 +219,7 @@ struct Search<'s> {
     found: Vec<Found>,
     /// The worlds that were found with each number of events and deviations.
     by_cost: Vec<Vec<usize>>,
-    steps: usize,
+    seen: Seen,
 }
 
 /// Explores all that can happen with at most that many events and deviations, of which at most two are in the same reconcile.
@@ -226,7 +230,7 @@ pub(super) fn explore(scenario: &Scenario, depth: usize) -> Result<Seen, Counter
         settled: HashSet::new(),
         found: Vec::new(),
         by_cost: vec![Vec::new(); depth + 1],
-        steps: 0,
+        seen: Seen::default(),
     };
     let mut world = scenario.world.clone();
     world.renumber();
@@ -242,10 +246,8 @@ pub(super) fn explore(scenario: &Scenario, depth: usize) -> Result<Seen, Counter
             search.found[*at].world = scenario.world.clone();
         }
     }
-    Ok(Seen {
-        states: search.known.len(),
-        steps: search.steps,
-    })
+    search.seen.states = search.known.len();
+    Ok(search.seen)
 }
 
 impl Search<'_> {
@@ -291,9 +293,14 @@ impl Search<'_> {
     }
 
     fn take(&mut self, at: usize, step: Step, cost: usize) -> Result<Vec<usize>, Counterexample> {
-        self.steps += 1;
+        self.seen.steps += 1;
         let mut world = self.found[at].world.clone();
         let choices = self.scenario.take(&mut world, &step, &mut None);
+        for call in &world.done {
+            if !self.seen.calls.contains(call) {
+                self.seen.calls.insert(call.clone());
+            }
+        }
         self.note(world, Some(step), at, cost)?;
         Ok(choices)
     }
@@ -358,8 +365,11 @@ pub(super) fn walk(scenario: &Scenario, seed: u64, steps: usize) -> Result<Seen,
             }
         }
     }
-    let states = known.len();
-    Ok(Seen { states, steps })
+    Ok(Seen {
+        states: known.len(),
+        steps,
+        calls: BTreeSet::new(),
+    })
 }
 
 fn random_step(scenario: &Scenario, world: &World, random: &mut fastrand::Rng) -> Step {

@@ -178,8 +178,10 @@ fn hold(holds: bool, guarantee: &str) -> Result<(), String> {
 /// The end of the TrainJob is that of its JobSet.
 fn check_end(world: &World, leader: usize) -> Result<(), String> {
     let end = status::end(&world.job.status);
+    let deleted = world.controllers[leader].deleted.as_ref();
+    let is_known = deleted.is_some_and(|last| last.end.is_some());
     hold(
-        !world.ended || end.is_some() || world.has_forgotten_end(leader),
+        !world.ended || is_kept(world) && !is_known || end.is_some() || world.has_forgotten_end(leader),
         "an end is shown: the JobSet has ended, and the status does not say so",
     )?;
     let Some(end) = end else {

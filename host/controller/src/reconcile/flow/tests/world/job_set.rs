@@ -319,6 +319,7 @@ impl JobSets for Client<'_> {
         let resumes = |world: &mut World| {
             let ended = world.ended;
             world.placed_late = *placement != world.placement;
+            world.reconciled = false;
             let found = world.job_set_at(at)?;
             (found.placement, found.removed) = (*placement, false);
             (found.suspended, found.has_run) = (false, true);
@@ -431,15 +432,18 @@ impl Diagnosis for Client<'_> {
 }
 
 impl World {
-    /// Whether nothing that lasts shows that a JobSet that is gone has ended: its pods were not counted, the snapshot is not marked, and the
-    /// controller does not know. The mark of one that expires is missing only if
-    /// no reconcile has succeeded since it was created.
+    /// Whether nothing that lasts shows that a JobSet that is gone has ended: its pods were not counted and the snapshot is not marked, or the
+    /// status still shows that it is suspended; and the controller does not know. Of one that expires, this is so only if no reconcile has
+    /// succeeded since it was started.
     pub(in super::super) fn has_forgotten_end(&self, who: usize) -> bool {
         let is_marked = self.snapshot.as_ref().is_some_and(|it| it.ours && it.started);
         let is_counted = status::has_run(&self.job.status) || status::end(&self.job.status).is_some();
+        let has_counts = !self.job.status.jobs_status.is_empty();
+        let is_suspended = has_counts && self.job.status.is_true(status::SUSPENDED).is_some();
         let deleted = self.controllers[who].deleted.as_ref();
         let is_known = deleted.is_some_and(|last| last.end.is_some());
-        !is_marked && !is_counted && !is_known && (!self.expires || !self.reconciled)
+        let is_shown = (is_marked || is_counted) && !is_suspended;
+        !is_shown && !is_known && (!self.expires || !self.reconciled)
     }
 
     /// Fails if the API server does not serve the kinds of the objects.

@@ -108,7 +108,7 @@ pub(super) struct World {
     pub(super) meddled: bool,
     /// Whether a controller was not allowed to list Jobs.
     pub(super) unlisted: bool,
-    /// Whether a reconcile has succeeded since the JobSet was created.
+    /// Whether a reconcile has succeeded since the JobSet was created or resumed.
     pub(super) reconciled: bool,
     /// Whether the JobSet was started for an admission that was no longer the last one.
     pub(super) placed_late: bool,
