@@ -137,5 +137,8 @@ fn interests_are_dropped_once_nothing_can_change() {
     }
     let mut waits = world(job(), |world| world.runtime = false);
     waits.reconcile();
-    assert_eq!(waits.controllers[0].interests, Some(KeptInterests::OfThisReconcile));
+    assert_eq!(
+        waits.controllers[0].interests,
+        Some(KeptInterests::OfThisReconcile)
+    );
 }

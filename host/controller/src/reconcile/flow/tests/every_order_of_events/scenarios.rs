@@ -111,7 +111,14 @@ fn that_end() -> [Scenario; 2] {
 fn of_two() -> Scenario {
     let mut two = world(true, &[WithJobSet]);
     two.two = true;
-    let events = [Suspends, Resumes, Admits(1), Edits(1), JobSetActs, Completes];
+    let events = [
+        Suspends,
+        Resumes,
+        Admits(1),
+        Edits(1),
+        JobSetActs,
+        Completes,
+    ];
     let watches = [
         WatchOfJobFallsBehind(1),
         WatchOfJobTells(1),
@@ -134,7 +141,12 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ];
     let watched = [Suspends, Resumes, Admits(1), Edits(1)];
     let admits = [Suspends, Admits(1), Admits(2)];
-    let breaks = [SnapshotIsDeleted, SnapshotBreaks, RuntimeIsDeleted, RenderingIsPossible];
+    let breaks = [
+        SnapshotIsDeleted,
+        SnapshotBreaks,
+        RuntimeIsDeleted,
+        RenderingIsPossible,
+    ];
     let runs = [Fails, JobSetRestarts, Suspends, Resumes];
     let ends = [IsDeleted, IsGone, IsCollected, Suspends];
     let gang = || world(true, &[Once, WhileSuspended]);
@@ -145,14 +157,34 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     let running = after(world(false, &[Live, Once]), &[]);
     let mut all = vec![
         scenario("queue", 2, gang(), &[&queue, &RUNS]),
-        scenario("preempted", 2, preempted, &[&admits, &RUNS, &WATCH, &WATCH_OF_JOBS]),
+        scenario(
+            "preempted",
+            2,
+            preempted,
+            &[&admits, &RUNS, &WATCH, &WATCH_OF_JOBS],
+        ),
         scenario("unrendered", 2, unrendered, &[&breaks, &RUNS]),
-        scenario("watches", 2, world(true, &[WithJobSet]), &[&watched, &RUNS, &WATCH, &WATCH_OF_JOBS]),
+        scenario(
+            "watches",
+            2,
+            world(true, &[WithJobSet]),
+            &[&watched, &RUNS, &WATCH, &WATCH_OF_JOBS],
+        ),
         scenario("runs", 3, world(false, &[Live]), &[&runs, &RUNS]),
-        scenario("deletion", 3, world(false, &[WithJobSet]), &[&ends, &RUNS, &WATCH, &WATCH_OF_JOBS]),
+        scenario(
+            "deletion",
+            3,
+            world(false, &[WithJobSet]),
+            &[&ends, &RUNS, &WATCH, &WATCH_OF_JOBS],
+        ),
         scenario("others", 2, world(false, &[Live, Once]), &[&OTHERS, &RUNS]),
         scenario("interrupted", 2, running, &[&OTHERS, &RUNS, &WATCH]),
-        scenario("administrator", 2, world(true, &[WithJobSet, Live]), &[&ADMINISTRATORS, &RUNS]),
+        scenario(
+            "administrator",
+            2,
+            world(true, &[WithJobSet, Live]),
+            &[&ADMINISTRATORS, &RUNS],
+        ),
         of_two(),
     ];
     all.extend(that_end());

@@ -378,7 +378,11 @@ fn random_step(scenario: &Scenario, world: &World, random: &mut fastrand::Rng) -
     if random.bool() && !events.is_empty() {
         return Step::Event(events[random.usize(..events.len())]);
     }
-    let who = if scenario.world.two { random.usize(..2) } else { 0 };
+    let who = if scenario.world.two {
+        random.usize(..2)
+    } else {
+        0
+    };
     let deviations = (0..random.usize(..3)).map(|_| (random.usize(..14), random.usize(1..24)));
     let mut deviations: Vec<_> = deviations.collect();
     deviations.sort_unstable();

@@ -181,7 +181,10 @@ fn check_end(world: &World, leader: usize) -> Result<(), String> {
     let deleted = world.controllers[leader].deleted.as_ref();
     let is_known = deleted.is_some_and(|last| last.end.is_some());
     hold(
-        !world.ended || is_kept(world) && !is_known || end.is_some() || world.has_forgotten_end(leader),
+        !world.ended
+            || is_kept(world) && !is_known
+            || end.is_some()
+            || world.has_forgotten_end(leader),
         "an end is shown: the JobSet has ended, and the status does not say so",
     )?;
     let Some(end) = end else {

@@ -321,6 +321,7 @@ impl World {
         self.snapshot.take_if(|snapshot| snapshot.ours);
         self.objects.retain(|_, it| !it.ours);
         self.jobs.clear();
+        self.meddled = true;
     }
 
     /// Deletes the JobSet.

@@ -15,13 +15,13 @@ use crate::reconcile::{
 
 impl Objects for Client<'_> {
     async fn object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
-        let reads = |world: &mut World| world.state_of(object);
+        let reads = |world: &mut World| self.state_of(world, object);
         self.call(CallKind::Read, format!("read {}", object.name), reads)
             .await
     }
 
     async fn listed_object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
-        let reads = |world: &mut World| world.state_of(object);
+        let reads = |world: &mut World| self.state_of(world, object);
         self.call(CallKind::Read, format!("look at {}", object.name), reads)
             .await
     }
@@ -42,13 +42,8 @@ impl Objects for Client<'_> {
         let applies = |world: &mut World| {
             world.serves()?;
             let known = world.objects.get(&object);
-            if known.is_some_and(|it| !it.ours) {
-                // An object has only one controller.
-                return Err(error(if force {
-                    Fault::Invalid
-                } else {
-                    Fault::Conflict
-                }));
+            if known.is_some_and(|it| !it.ours) && !force {
+                return Err(error(Fault::Conflict));
             }
             let same = known.filter(|it| it.content == content);
             let (exists, same) = (known.is_some(), same.map(|it| it.version));
@@ -98,6 +93,18 @@ impl Objects for Client<'_> {
 }
 
 impl Client<'_> {
+    fn state_of(&self, world: &World, object: &ObjectRef) -> Result<ObjectState> {
+        world.serves()?;
+        let owns_all = self.sabotage == Some(Sabotage::OwnsAll);
+        Ok(match world.objects.get(object) {
+            None => ObjectState::Missing,
+            Some(it) if it.ours || owns_all => {
+                ObjectState::Ours(Some(it.version.to_string().into()))
+            }
+            Some(_) => ObjectState::Unusable(error(Fault::Foreign)),
+        })
+    }
+
     fn creates(&self, world: &mut World, object: ObjectRef, version: u64) {
         let is_listed = |it: &SimSnapshot| it.ours && it.objects.contains(&object);
         let runs = self.began_with.as_ref().is_some_and(|it| !it.suspended);
@@ -324,6 +331,9 @@ impl JobSets for Client<'_> {
             (found.placement, found.removed) = (*placement, false);
             (found.suspended, found.has_run) = (false, true);
             found.vouches_for = vouches_for.or(found.vouches_for.take());
+            if self.sabotage == Some(Sabotage::RendersAgain) {
+                found.content = self.content();
+            }
             let is_new = ended && !found.has_ended();
             if self.job.facts.desired.suspend {
                 world.breaks("a TrainJob that is to be suspended is not resumed: it was");
@@ -397,7 +407,8 @@ impl Jobs for Client<'_> {
     async fn old_jobs(&mut self, _: &SimJobSet) -> Result<Vec<OldJob>> {
         let lists = |world: &mut World| {
             let placement = world.job_set.as_ref().map(|found| found.placement);
-            let are_old = placement != Some(world.jobs_placement);
+            let are_old = placement != Some(world.jobs_placement)
+                && self.sabotage != Some(Sabotage::KeepsJobs);
             Ok(if are_old {
                 world.jobs.clone()
             } else {
@@ -436,8 +447,12 @@ impl World {
     /// status still shows that it is suspended; and the controller does not know. Of one that expires, this is so only if no reconcile has
     /// succeeded since it was started.
     pub(in super::super) fn has_forgotten_end(&self, who: usize) -> bool {
-        let is_marked = self.snapshot.as_ref().is_some_and(|it| it.ours && it.started);
-        let is_counted = status::has_run(&self.job.status) || status::end(&self.job.status).is_some();
+        let is_marked = self
+            .snapshot
+            .as_ref()
+            .is_some_and(|it| it.ours && it.started);
+        let is_counted =
+            status::has_run(&self.job.status) || status::end(&self.job.status).is_some();
         let has_counts = !self.job.status.jobs_status.is_empty();
         let is_suspended = has_counts && self.job.status.is_true(status::SUSPENDED).is_some();
         let deleted = self.controllers[who].deleted.as_ref();
@@ -452,15 +467,6 @@ impl World {
             true => Ok(()),
             false => Err(error(Fault::NotServed)),
         }
-    }
-
-    fn state_of(&self, object: &ObjectRef) -> Result<ObjectState> {
-        self.serves()?;
-        Ok(match self.objects.get(object) {
-            None => ObjectState::Missing,
-            Some(it) if it.ours => ObjectState::Ours(Some(it.version.to_string().into())),
-            Some(_) => ObjectState::Unusable(error(Fault::Foreign)),
-        })
     }
 
     /// Returns the suspended JobSet at that version, and increments its version.
