@@ -1,6 +1,6 @@
 //! Every order of events: a model checker runs the real decisions against all that a cluster may do.
 //!
-//! The [`World`] is the state. [`search`] explores it, [`spec`] says where it has to end, and the calls of the world note what breaks a
+//! The [`World`] is the state. [`search`] and [`walk`] explore it, [`spec`] says where it has to end, and the calls of the world note what breaks a
 //! guarantee at once. CONTRIBUTING.md says how to read a counterexample and how to search deeper.
 //!
 //! The wrong write orders and decisions of [`Sabotage`] are found, which proves that the search can find faults.
@@ -8,12 +8,14 @@
 mod scenarios;
 mod search;
 mod spec;
+mod walk;
 
 use std::{collections::BTreeSet, time::Instant};
 
 use self::{
     scenarios::scenarios,
-    search::{Counterexample, Scenario, Seen, Step, explore, walk},
+    search::{Counterexample, Scenario, Seen, Step, explore},
+    walk::walk,
 };
 use super::world::{Event, Sabotage};
 

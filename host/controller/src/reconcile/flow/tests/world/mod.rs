@@ -8,7 +8,10 @@ mod environment;
 mod inputs;
 mod job_set;
 mod key;
+mod memory;
+mod objects;
 mod run;
+mod state;
 mod watches;
 
 use std::{
@@ -22,6 +25,7 @@ pub(super) use self::{
     client::{CallKind, Sabotage},
     environment::Event,
     run::{Answer, Choice, Choices, Schedule, Waiting},
+    state::{SimJobSet, SimObject, SimSnapshot},
     watches::Behind,
 };
 use super::{Fault, counts, error, now};
@@ -153,179 +157,6 @@ pub(super) struct KnownJob {
     pub(super) version: u64,
     pub(super) placement: u8,
     pub(super) gone: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SimJobSet {
-    pub(super) ours: bool,
-    pub(super) uid: Box<str>,
-    pub(super) version: u64,
-    pub(super) suspended: bool,
-    /// Whether it is deleted some time after its end.
-    pub(super) expires: bool,
-    /// Whether it was ever unsuspended.
-    pub(super) has_run: bool,
-    /// Whether it is marked as started.
-    pub(super) started: bool,
-    pub(super) inputs: Option<Box<str>>,
-    pub(super) recreated: bool,
-    /// The content of the snapshot that it was applied with; `None` if it vouches for any.
-    pub(super) vouches_for: Option<Box<str>>,
-    /// What it was rendered as.
-    pub(super) content: u64,
-    /// Whether JobSet has created its Jobs once, so that it has counts.
-    pub(super) counted: bool,
-    pub(super) active: bool,
-    pub(super) completed: bool,
-    pub(super) failed: bool,
-    pub(super) placement: u8,
-    /// Whether it notes entries that its Jobs have to lose.
-    pub(super) removed: bool,
-    /// Its finalizers, if it is being deleted.
-    pub(super) deleting: Option<&'static str>,
-    /// Its counts, if they are not those of its pods.
-    pub(super) counts: Option<Box<[JobCounts]>>,
-}
-
-impl Default for SimJobSet {
-    fn default() -> Self {
-        Self {
-            ours: true,
-            uid: "job set".into(),
-            version: 1,
-            suspended: false,
-            expires: false,
-            has_run: false,
-            started: false,
-            inputs: None,
-            recreated: false,
-            vouches_for: None,
-            content: 1,
-            counted: true,
-            active: false,
-            completed: false,
-            failed: false,
-            placement: 0,
-            removed: false,
-            deleting: None,
-            counts: None,
-        }
-    }
-}
-
-impl SimJobSet {
-    /// Whether it has reached its end.
-    pub(super) fn has_ended(&self) -> bool {
-        self.completed || self.failed
-    }
-
-    /// Whether it may have pods.
-    pub(super) fn runs(&self) -> bool {
-        !self.suspended && !self.has_ended()
-    }
-
-    /// Returns its state as a watch shows it.
-    fn state(&self) -> JobSetState {
-        let counts = match &self.counts {
-            Some(counts) => counts.clone(),
-            None if self.has_run && self.counted => {
-                let mut counts = counts(i64::from(self.active));
-                if let Some(count) = counts.first_mut() {
-                    count.succeeded = i64::from(self.completed);
-                    count.failed = i64::from(self.failed);
-                }
-                counts
-            }
-            None => Box::default(),
-        };
-        let end = self.has_ended().then(|| {
-            // It has the type that JobSet would give it.
-            let last = TrainJobStatus {
-                jobs_status: counts.to_vec(),
-                ..TrainJobStatus::default()
-            };
-            let mut end = status::unseen_end(&last, now());
-            (end.reason, end.message) = ("JobSetEnded".to_owned(), String::new());
-            Box::new(end)
-        });
-        let mut state = JobSetState::for_tests(end, counts).at(self.version);
-        state.uid = self.uid.clone();
-        state.owner = self.ours.then(|| "job".into());
-        state.suspended = self.suspended;
-        state.expires = self.expires;
-        state.inputs = self.inputs.clone();
-        state.recreated = self.recreated;
-        state.deleting = self.deleting.is_some();
-        state.finalizers = self.deleting.unwrap_or_default().into();
-        state.snapshot = self.vouches_for.clone();
-        state
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SimSnapshot {
-    pub(super) ours: bool,
-    pub(super) broken: bool,
-    pub(super) version: u64,
-    pub(super) started: bool,
-    pub(super) recreate: bool,
-    /// What was rendered last.
-    pub(super) fingerprint: u64,
-    /// Whether its plan is that of odd plugins.
-    pub(super) odd_plan: bool,
-    pub(super) objects: Arc<[ObjectRef]>,
-}
-
-impl Default for SimSnapshot {
-    fn default() -> Self {
-        Self {
-            ours: true,
-            broken: false,
-            version: 1,
-            started: false,
-            recreate: false,
-            fingerprint: 1,
-            odd_plan: false,
-            objects: Arc::default(),
-        }
-    }
-}
-
-impl SimSnapshot {
-    /// Whether it pins what the TrainJob is rendered from with these plugins.
-    fn is_of(&self, job: &JobFacts, plugins: u8) -> bool {
-        (self.fingerprint, self.odd_plan) == (job.fingerprint % RESUMED, plugins % 2 == 1)
-    }
-
-    fn marks(&self) -> SnapshotMarks {
-        SnapshotMarks {
-            at: version("snapshot", self.version),
-            started: self.started,
-            recreate: self.recreate,
-        }
-    }
-
-    /// What a JobSet that is applied with it notes.
-    pub(super) fn content(&self) -> Box<str> {
-        format!("snapshot of {}, {}", self.fingerprint, self.odd_plan).into()
-    }
-
-    fn facts(&self) -> SnapshotFacts {
-        SnapshotFacts {
-            marks: self.marks(),
-            trust: Trust::Nothing,
-            has_plan: true,
-            objects: self.objects.clone(),
-        }
-    }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct SimObject {
-    pub(super) ours: bool,
-    pub(super) version: u64,
-    /// What it was rendered as.
-    pub(super) content: u64,
 }
 
 impl World {
