@@ -48,7 +48,8 @@ pub(super) struct Client<'w> {
     pub(super) plugins: u8,
     /// The JobSet in the cluster at that time.
     pub(super) began_with: Option<SimJobSet>,
-    pub(super) began_without_job_set: bool,
+    /// The JobSet that had been deleted by that time, if there was no other.
+    pub(super) deleted: Option<Arc<JobSetState>>,
     /// The annotation with which the JobSet vouched for the snapshot at that time.
     pub(super) vouches_for: Option<Box<str>>,
     /// What sabotage delays until the JobSet is written.

@@ -78,7 +78,7 @@ impl<'w> Client<'w> {
             job,
             plugins: world.plugins,
             began_with: world.job_set.clone(),
-            began_without_job_set: known.ours().is_none(),
+            deleted: known.deleted.clone().filter(|_| !known.exists()),
             vouches_for: voucher.and_then(|found| found.snapshot.clone()),
             delayed: Vec::new(),
         };

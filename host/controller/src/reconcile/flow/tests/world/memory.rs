@@ -29,7 +29,9 @@ impl Memory for Client<'_> {
         world.hidden &= !unfinished;
         let controller = &mut world.controllers[self.who];
         (controller.last, controller.unfinished) = (Some(last), false);
-        if self.began_without_job_set {
+        // Another may have been deleted since.
+        let deleted = controller.deleted.as_ref().zip(self.deleted.as_ref());
+        if deleted.is_some_and(|(now, then)| Arc::ptr_eq(now, then)) {
             controller.deleted = None;
         }
     }
