@@ -401,3 +401,24 @@ fn runtime(
     };
     Ok(RuntimeState { version, object })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn job_sets_with_a_time_to_live_expire() {
+        for (spec, expires) in [
+            (json!({}), false),
+            (json!({"ttlSecondsAfterFinished": null}), false),
+            (json!({"ttlSecondsAfterFinished": 0}), true),
+            (json!({"ttlSecondsAfterFinished": 60}), true),
+        ] {
+            let object = json!({"metadata": {"name": "a", "uid": "b"}, "spec": spec});
+            let state = JobSetObject::decode(&object.to_string(), 1).unwrap();
+            assert_eq!(state.expires, expires, "{spec}");
+        }
+    }
+}
