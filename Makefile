@@ -146,7 +146,7 @@ test-conform: build ## Check that the built-in plugins and the examples pass `tr
 	done
 
 .PHONY: test-model
-test-model: setup ## Explore every order of events one event deeper than `make test`, and walk at random for 12 million steps; an hour.
+test-model: setup ## Explore every order of events one event deeper than `make test`, and walk at random for 12 million steps; 20 minutes of CPU.
 	MODEL_DEEPER=1 MODEL_STEPS=1000000 $(CARGO) test --locked $(FEATURES) -p trainyard-controller --lib every_order_of_events -- --nocapture
 
 .PHONY: test-semver
