@@ -1,8 +1,8 @@
 //! Leader election: of several controllers, only the holder of the Lease reconciles.
 //!
 //! Every write of the Lease is a PUT with its resourceVersion, so that one of two candidates wins. The record is that of client-go, and the
-//! Lease is the reference's, so that the two controllers do not run side by side. Correctness does not depend on it: two
-//! controllers at once do no harm.
+//! Lease is the reference's, so that the two controllers do not run side by side. Correctness does not depend on it: what two
+//! controllers at once do to a TrainJob is repaired (docs/decisions/reconcile.md).
 
 mod wait;
 

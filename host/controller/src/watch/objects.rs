@@ -8,7 +8,7 @@ use kube::{
     api::ObjectMeta,
     core::{ClusterResourceScope, NamespaceResourceScope},
 };
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::json;
 use trainyard_api::names;
 use trainyard_model::text::clean;
@@ -93,9 +93,10 @@ pub(crate) struct JobSetObject {
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct JobSetSpec {
-    #[serde(default)]
     suspend: bool,
+    ttl_seconds_after_finished: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -313,6 +314,7 @@ impl Decode for JobSetObject {
             deleting: finalizers.is_some(),
             finalizers: short(clean(&finalizers.unwrap_or_default().join(", "))),
             suspended: spec.suspend,
+            expires: spec.ttl_seconds_after_finished.is_some(),
             inputs: annotations.remove(INPUTS).map(short),
             recreated: annotations.contains_key(RECREATED),
             snapshot: annotations.remove(SNAPSHOT).map(short),
@@ -398,4 +400,25 @@ fn runtime(
         Err(problem) => Err(problem.to_string().into()),
     };
     Ok(RuntimeState { version, object })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn job_sets_with_a_time_to_live_expire() {
+        for (spec, expires) in [
+            (json!({}), false),
+            (json!({"ttlSecondsAfterFinished": null}), false),
+            (json!({"ttlSecondsAfterFinished": 0}), true),
+            (json!({"ttlSecondsAfterFinished": 60}), true),
+        ] {
+            let object = json!({"metadata": {"name": "a", "uid": "b"}, "spec": spec});
+            let state = JobSetObject::decode(&object.to_string(), 1).unwrap();
+            assert_eq!(state.expires, expires, "{spec}");
+        }
+    }
 }

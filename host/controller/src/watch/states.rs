@@ -205,6 +205,8 @@ pub struct JobSetState {
     pub(crate) finalizers: Box<str>,
     /// `spec.suspend`.
     pub suspended: bool,
+    /// Whether it is deleted some time after its end.
+    pub(crate) expires: bool,
     /// The digest of its inputs, if it has one.
     pub(crate) inputs: Option<Box<str>>,
     /// Whether it was recreated after a deletion.
@@ -224,7 +226,8 @@ impl Eq for JobSetState {}
 impl Hash for JobSetState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.uid, self.version, &self.owner, self.deleting).hash(state);
-        (self.suspended, &self.inputs, self.recreated).hash(state);
+        (self.suspended, self.expires).hash(state);
+        (&self.inputs, self.recreated).hash(state);
         (&self.finalizers, &self.snapshot, &self.jobs).hash(state);
         if let Some(end) = &self.end {
             hash_condition(end, state);
@@ -254,6 +257,7 @@ impl JobSetState {
             deleting: true,
             finalizers: Box::default(),
             suspended: false,
+            expires: false,
             inputs: None,
             recreated: false,
             snapshot: None,
@@ -341,6 +345,7 @@ impl JobSetState {
             deleting: false,
             finalizers: Box::default(),
             suspended: false,
+            expires: false,
             inputs: None,
             recreated: false,
             snapshot: None,

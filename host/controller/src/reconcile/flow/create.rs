@@ -121,7 +121,9 @@ impl<C: Cluster> Flow<'_, C> {
     fn may_have_ended(&self, snapshot: Option<&SnapshotFacts>) -> bool {
         let job = &self.start.job;
         let has_run = job.has_run() || snapshot.is_some_and(|snapshot| snapshot.marks.started);
-        let has_not_ended = job.is_suspended()
+        // A reconcile that failed may have shown that it is suspended, if no counts show that it had a JobSet.
+        let was_suspended = job.is_suspended() && job.had_job_set();
+        let has_not_ended = was_suspended
             || self.start.job_set.was_deleted()
             || snapshot.is_some_and(|snapshot| snapshot.marks.recreate);
         has_run && !has_not_ended

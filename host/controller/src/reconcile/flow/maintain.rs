@@ -121,10 +121,7 @@ impl<C: Cluster> Flow<'_, C> {
         found: &JobSetState,
     ) -> Result<Option<Arc<[AppliedObject]>>> {
         let Some(last) = &self.start.last else {
-            if found.recreated {
-                // The controller that recreated it may have stopped before it updated the snapshot.
-                self.unmark_recreated().await?;
-            }
+            self.note_unnoted(found).await?;
             self.remember_at(Some(found), None);
             return Ok(None);
         };
@@ -153,12 +150,20 @@ impl<C: Cluster> Flow<'_, C> {
         Ok(Some(objects))
     }
 
-    /// Removes the mark of a deleted JobSet from the snapshot.
-    async fn unmark_recreated(&mut self) -> Result<()> {
+    /// Marks the snapshot as after the creation of the JobSet: the controller may have stopped before it did, or may not have got the answer.
+    /// Once the status has counts, it shows that the JobSet has run.
+    async fn note_unnoted(&mut self, found: &JobSetState) -> Result<()> {
+        let expires = found.expires && !self.start.job.has_run();
+        if !(found.recreated || expires) {
+            return Ok(());
+        }
         self.read_marks().await?;
-        if self.snapshot.is_to_recreate() {
+        if found.recreated && self.snapshot.is_to_recreate() {
             because("the JobSet was recreated");
             self.mark(MarksToSet::CLEAR_RECREATE).await?;
+        }
+        if expires {
+            self.mark_started().await?;
         }
         Ok(())
     }

@@ -133,7 +133,7 @@ fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
 fn the_annotation_is_not_written_again_soon() {
     let (input, other) = (Fault::Input, Fault::Fails);
     let after = |mut world: World, last: Option<Fault>, seconds: i64, failed: bool| {
-        world.annotated = Some(AnnotationWrite {
+        world.controllers[0].annotated = Some(AnnotationWrite {
             uid: "job".into(),
             text: last.map(text),
             at: Timestamp::from_second(now().as_second() - seconds).unwrap(),

@@ -11,7 +11,7 @@ const OTHER_RENDERING: u8 = 4;
 
 fn with_object(job: JobFacts) -> World {
     let mut world = World::new(job);
-    world.rendered = vec![object("map", ApplyMode::WithJobSet)];
+    world.rendered = [object("map", ApplyMode::WithJobSet)].into();
     world
 }
 
@@ -55,7 +55,7 @@ fn a_job_set_whose_creation_was_not_answered_is_not_written_over() {
             snapshot.content()
         );
         assert_eq!(world.objects, objects);
-        world.behind = None;
+        world.controllers[0].job_sets = None;
         succeeds(&mut world);
         let job_set = world.job_set.unwrap();
         assert_eq!(job_set.vouches_for, Some(snapshot.content()));
@@ -70,7 +70,7 @@ fn a_job_set_vouches_for_its_snapshot_after_an_update_was_interrupted() {
         is_not_applied(&mut world, OTHER_PLAN);
         assert!(!world.is_as_rendered());
         if restarts {
-            world.restart();
+            world.restart(0);
         }
         succeeds(&mut world);
         assert!(world.is_as_rendered(), "{restarts}: {world:#?}");
@@ -86,7 +86,7 @@ fn an_interrupted_update_is_undone_if_the_plugins_are_as_before() {
             world.plugins = 0;
             if restarts {
                 // Only the annotation about the error shows it.
-                world.restart();
+                world.restart(0);
             }
             succeeds(&mut world);
             assert!(world.is_as_rendered(), "{plugins}, {restarts}: {world:#?}");
@@ -112,7 +112,7 @@ fn an_update_that_was_not_answered_is_undone_if_the_plugins_are_as_before() {
         fails(&mut world);
         world.plugins = 0;
         succeeds(&mut world);
-        world.behind = None;
+        world.controllers[0].job_sets = None;
         succeeds(&mut world);
         assert!(world.is_as_rendered(), "{plugins}: {world:#?}");
     }

@@ -3,9 +3,9 @@
 
 mod each_case_has_its_calls;
 mod errors_are_annotated;
+mod every_order_of_events;
 mod interrupted_writes_are_repeated;
 mod objects_change_as_their_modes_let;
-mod reconciles_end_where_they_should;
 mod warnings_are_reported_once_for_each_change;
 mod world;
 
@@ -80,12 +80,10 @@ fn object(name: &str, apply: ApplyMode) -> ObjectRef {
 }
 
 /// The kinds of errors that decisions distinguish.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Fault {
     /// The runtime is missing.
     Input,
-    /// A plugin panicked.
-    Plugins,
     /// The plan is pinned.
     Pinned,
     /// The snapshot cannot be used.
@@ -122,7 +120,6 @@ fn error(fault: Fault) -> ReconcileError {
             kind: text(),
             name: text(),
         },
-        Fault::Plugins => ReconcileError::Panicked(text()),
         Fault::Pinned => ReconcileError::PlanIsPinned {
             pinned: text(),
             change: text(),

@@ -27,7 +27,7 @@ fn the_status_is_written_once_it_has_changed() {
 #[test]
 fn errors_are_shown_even_if_the_status_cannot_be_written() {
     let mut world = suspended();
-    world.last = None;
+    world.controllers[0].last = None;
     world.fail("read TrainJob", Fault::Input);
     world.fail("write status", Fault::Fails);
     let end = world.reconcile().unwrap();
@@ -116,7 +116,7 @@ fn running_train_jobs_wait_only_for_unserved_kinds() {
             world.fail("look at a-gang", fault);
         });
         assert!(world.reconcile().unwrap().error.is_some());
-        assert_eq!(world.interests, Some(interests));
+        assert_eq!(world.controllers[0].interests, Some(interests));
     }
 }
 
@@ -132,10 +132,13 @@ fn interests_are_dropped_once_nothing_can_change() {
             remembers(world, 1, None);
         });
         world.reconcile();
-        assert_eq!(world.interests, Some(KeptInterests::None));
-        assert_eq!(world.last.is_none(), forgets_last);
+        assert_eq!(world.controllers[0].interests, Some(KeptInterests::None));
+        assert_eq!(world.controllers[0].last.is_none(), forgets_last);
     }
     let mut waits = world(job(), |world| world.runtime = false);
     waits.reconcile();
-    assert_eq!(waits.interests, Some(KeptInterests::OfThisReconcile));
+    assert_eq!(
+        waits.controllers[0].interests,
+        Some(KeptInterests::OfThisReconcile)
+    );
 }

@@ -51,7 +51,7 @@ fn world(job: JobFacts, change: impl FnOnce(&mut World)) -> World {
 
 /// The last reconcile left everything up to date, at this fingerprint of the TrainJob.
 fn remembers(world: &mut World, fingerprint: u64, objects: Option<&[ObjectRef]>) {
-    world.last = Some(LastReconcile {
+    world.controllers[0].last = Some(LastReconcile {
         uid: world.job.uid.clone(),
         fingerprint,
         common: CommonInputs::for_tests(0),

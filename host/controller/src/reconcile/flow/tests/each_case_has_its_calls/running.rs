@@ -89,7 +89,7 @@ fn a_job_set_that_runs() {
     let changed = |object: &ObjectRef, change: &dyn Fn(&mut World)| {
         runs(that_ran(), &complete(), |world| {
             remembers(world, 0, Some(std::slice::from_ref(object)));
-            world.rendered = vec![object.clone()];
+            world.rendered = [object.clone()].into();
             world.snapshot = Some(SimSnapshot {
                 started: true,
                 ..SimSnapshot::default()
@@ -176,7 +176,7 @@ fn a_job_set_that_runs() {
         ),
         (
             "an object is missing, and the TrainJob may have been deleted",
-            changed(&kept, &|world| world.stale = true),
+            changed(&kept, &|world| world.job_is_newer()),
             "look at a-kept, confirm TrainJob",
             Some("conflict"),
         ),
@@ -188,7 +188,7 @@ fn a_job_set_that_runs() {
         ),
         (
             "an object is missing, and is no longer rendered",
-            changed(&kept, &|world| world.rendered = Vec::new()),
+            changed(&kept, &|world| world.rendered = [].into()),
             "look at a-kept, confirm TrainJob, read TrainJob, read snapshot, render pinned snapshot",
             Some("lost"),
         ),
@@ -218,7 +218,7 @@ fn lost_objects_are_named_with_the_reason() {
     let lost = |object: &ObjectRef, change: fn(&mut World)| {
         let mut world = runs(that_ran(), &complete(), |world| {
             remembers(world, 0, Some(std::slice::from_ref(object)));
-            world.rendered = vec![object.clone()];
+            world.rendered = [object.clone()].into();
             world.snapshot = Some(SimSnapshot::default());
             change(world);
         });
@@ -231,7 +231,7 @@ fn lost_objects_are_named_with_the_reason() {
             "the snapshot is missing too",
         ),
         (
-            lost(&kept, |world| world.rendered = Vec::new()),
+            lost(&kept, |world| world.rendered = [].into()),
             "no longer creates it",
         ),
     ] {

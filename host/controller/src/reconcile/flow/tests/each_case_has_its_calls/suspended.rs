@@ -45,7 +45,7 @@ fn a_suspended_job_set_that_has_never_run() {
         ),
         (
             "it was rendered from the same inputs, and the last reconcile did not end",
-            waits(same, |world| world.unfinished = true),
+            waits(same, |world| world.controllers[0].unfinished = true),
             "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
             None,
         ),
@@ -130,7 +130,7 @@ fn a_suspended_job_set_that_has_never_run() {
         ),
         (
             "an object that was looked up has changed",
-            waits(same, |world| world.outdated = true),
+            waits(same, |world| world.controllers[0].outdated = true),
             "begin, read TrainJob, read snapshot, render snapshot, remember",
             None,
         ),
@@ -254,8 +254,8 @@ fn a_suspended_job_set_that_has_run() {
         (
             "it stays suspended, and an object follows the TrainJob",
             stays(|world| {
-                world.rendered = vec![object("gang", ApplyMode::WhileSuspended)];
-                let objects = world.rendered.as_slice().into();
+                world.rendered = [object("gang", ApplyMode::WhileSuspended)].into();
+                let objects = world.rendered.clone();
                 world.snapshot.as_mut().unwrap().objects = objects;
             }),
             "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, read a-gang, apply a-gang, remember",

@@ -92,7 +92,7 @@ fn without_a_job_set() {
     let deleted = |change: fn(&mut SimSnapshot)| {
         move |world: &mut World| {
             world.job_set = Some(SimJobSet::default());
-            world.delete_job_set_now(true);
+            world.delete_job_set_now();
             snapshot(change)(world);
         }
     };
@@ -124,7 +124,7 @@ fn without_a_job_set() {
         (
             "its creation failed, or was not answered",
             world(job(), |world| {
-                world.unfinished = true;
+                world.controllers[0].unfinished = true;
                 snapshot(|_| {})(world);
             }),
             "begin, read TrainJob, confirm absence, read runtime, render runtime, create snapshot, read snapshot, replace snapshot, apply JobSet, remember",
@@ -197,7 +197,7 @@ fn without_a_job_set() {
     ]);
     let mut recreated = world(that_ran(), deleted(|_| {}));
     recreated.reconcile();
-    assert!(recreated.deleted_job_set.is_none());
+    assert!(recreated.controllers[0].deleted.is_none());
 }
 
 /// Its JobSet was deleted before the controller started, or was never created.
@@ -308,7 +308,7 @@ fn objects_beside_a_new_job_set() {
             Some("api"),
         ),
     ] {
-        let mut world = world(job(), |world| world.rendered = vec![object.clone()]);
+        let mut world = world(job(), |world| world.rendered = [object.clone()].into());
         change(&mut world);
         let end = world.reconcile().unwrap();
         let done = world.done.join(", ");

@@ -1,6 +1,6 @@
 //! What the simulated cluster answers about the TrainJob, its runtime, its snapshot and its rendering.
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use serde_json::json;
 use trainyard_model::{
@@ -9,128 +9,184 @@ use trainyard_model::{
 };
 use trainyard_render::RenderedObject;
 
-use super::*;
+use super::{
+    client::{CallKind, Client, Delayed, Sabotage},
+    *,
+};
 use crate::{
-    generation::CommonInputs,
     reconcile::{
         cluster::{
-            Basis, Cluster, MarksToSet, Memory, Renderings, Result, RuntimeSource, Runtimes,
-            Snapshots, TrainJobs, Values,
+            Basis, Cluster, MarksToSet, Renderings, Result, RuntimeSource, Runtimes, Snapshots,
+            TrainJobs, Values,
         },
         facts::{FoundMarks, ObjectToWrite, RenderedFacts, WithFacts},
         inputs::Inputs,
-        last_reconcile::AppliedObject,
-        vouch::Trust,
     },
-    watch::{State as _, TrainJobStatus},
+    watch::TrainJobStatus,
 };
 
-impl Cluster for World {}
-
-impl Values for World {
-    type TrainJob = ();
-    type Snapshot = ();
+/// A rendered JobSet.
+pub(super) struct SimRendering {
     /// Whether the JobSet may have run.
-    type Rendering = bool;
-    type JobSet = ();
-    type Placement = ();
+    pub(super) started: bool,
+    /// What its snapshot contains, if it is in the cluster.
+    pub(super) stored: Option<Box<str>>,
+    /// Whether the snapshot was written in this reconcile.
+    pub(super) written: bool,
 }
 
-impl Memory for World {
-    fn job_set_now(&self) -> KnownJobSet {
-        self.known_job_set()
+impl Cluster for Client<'_> {}
+
+impl Values for Client<'_> {
+    type TrainJob = ();
+    type Snapshot = SimSnapshot;
+    type Rendering = SimRendering;
+    type JobSet = SimJobSet;
+    /// The wanted placement.
+    type Placement = u8;
+}
+
+impl<'w> Client<'w> {
+    /// Begins a reconcile of a controller; `None` if the TrainJob is gone.
+    pub(super) fn begin(
+        cell: &'w RefCell<World>,
+        who: usize,
+        sabotage: Option<Sabotage>,
+    ) -> Option<(Self, Start)> {
+        let mut world = cell.borrow_mut();
+        let job = world.known_job(who);
+        if job.gone {
+            let controller = &mut world.controllers[who];
+            (controller.last, controller.unfinished) = (None, false);
+            (controller.interests, controller.deleted) = (None, None);
+            return None;
+        }
+        let mut start = world.start(who, &job);
+        if sabotage == Some(Sabotage::AlwaysUpToDate) {
+            let (fingerprint, common) = (start.job.fingerprint, start.common.clone());
+            if let Some(last) = &mut start.last {
+                (last.fingerprint, last.common) = (fingerprint, common);
+                start.outdated = false;
+            }
+        }
+        let known = &start.job_set;
+        let voucher = known.ours().or(known.deleted.as_deref());
+        let client = Self {
+            world: cell,
+            who,
+            sabotage,
+            job,
+            plugins: world.plugins,
+            began_with: world.job_set.clone(),
+            deleted: known.deleted.clone().filter(|_| !known.exists()),
+            vouches_for: voucher.and_then(|found| found.snapshot.clone()),
+            delayed: Vec::new(),
+        };
+        Some((client, start))
     }
 
-    fn begin(&mut self) {
-        self.done.push("begin".to_owned());
-        (self.last, self.outdated) = (None, false);
+    /// Returns a number for what is rendered.
+    pub(super) fn content(&self) -> u64 {
+        content_of(&self.job.facts, self.plugins)
     }
 
-    fn begin_writes(&mut self) {
-        self.unfinished = true;
+    pub(super) fn inputs_text(&self) -> String {
+        inputs_text(&self.job.facts, self.plugins)
     }
 
-    fn remember(&mut self, last: LastReconcile) {
-        self.done.push("remember".to_owned());
-        assert_eq!(last.fingerprint, self.job.fingerprint);
-        assert_eq!(last.common, CommonInputs::for_tests(self.plugins));
-        assert_eq!(last.job_set, self.stored().map(|found| found.version()));
-        self.hidden &= !self.unfinished;
-        (self.last, self.unfinished) = (Some(last), false);
-        if self.began_without_job_set {
-            self.deleted_job_set = None;
+    /// Fails if the TrainJob is not as it was when the reconcile began. The store is updated with the answer.
+    pub(super) fn confirms_train_job(&self, world: &mut World) -> Result<()> {
+        let is_current = self.job.version == world.job_version && !world.gone;
+        if !is_current {
+            world.controllers[self.who].job = None;
+            return Err(error(Fault::Conflict));
+        }
+        Ok(())
+    }
+
+    fn snapshot_of(&self, started: bool, world: &World) -> SimSnapshot {
+        SimSnapshot {
+            started,
+            fingerprint: self.job.facts.fingerprint % RESUMED,
+            odd_plan: self.plugins % 2 == 1,
+            objects: world.rendered.clone(),
+            ..SimSnapshot::default()
         }
     }
-
-    fn settle(&mut self, interests: KeptInterests) {
-        self.done.push("settle".to_owned());
-        self.outdated &= interests == KeptInterests::OfThisReconcile;
-        self.interests = Some(interests);
-    }
-
-    fn forget_last(&mut self) {
-        self.done.push("forget last".to_owned());
-        (self.last, self.unfinished) = (None, false);
-    }
-
-    fn note_unseen_end(&mut self) {
-        self.done.push("note unseen end".to_owned());
-        let end = status::unseen_end(&self.job.status, now());
-        let uid = self.job.uid.clone();
-        self.deleted_job_set = Some(Arc::new(JobSetState::of_deleted(uid, end, &[])));
-    }
-
-    fn forget_deleted_job_set(&mut self) {
-        self.done.push("forget deleted".to_owned());
-        self.deleted_job_set = None;
-    }
 }
 
-impl TrainJobs for World {
+impl TrainJobs for Client<'_> {
     fn inputs(&self) -> Inputs {
         let text = self.inputs_text();
         Inputs::for_tests(text.split('#').next().unwrap())
     }
 
     async fn train_job(&mut self) -> Result<()> {
-        self.call("read TrainJob").await
+        self.call(CallKind::Local, "read TrainJob", |_| Ok(()))
+            .await
     }
 
     async fn confirm_train_job(&mut self) -> Result<()> {
-        self.call("confirm TrainJob").await?;
-        self.is_current()
+        let confirms = |world: &mut World| self.confirms_train_job(world);
+        self.call(CallKind::Read, "confirm TrainJob", confirms)
+            .await
     }
 
     async fn write_status(&mut self, status: &TrainJobStatus) -> Result<()> {
-        self.call("write status").await?;
-        self.job.status = status.clone();
-        Ok(())
+        let writes = |world: &mut World| {
+            if world.gone {
+                return Ok(());
+            }
+            if self.job.version != world.job_version {
+                return Err(error(Fault::Conflict));
+            }
+            world.job.status = status.clone();
+            world.job_version = world.next_version();
+            Ok(())
+        };
+        self.call(CallKind::WriteStatus, "write status", writes)
+            .await
     }
 
     async fn write_error(&mut self, error: Option<Arc<str>>) -> Result<()> {
-        self.call(match &error {
+        let name = match &error {
             Some(_) => "write error",
             None => "remove error",
-        })
-        .await?;
-        self.job.error = error.as_deref().map(Into::into);
-        Ok(())
+        };
+        let note = |failed| {
+            let at = k8s_openapi::jiff::Timestamp::from_second(self.world.borrow().second);
+            self.world.borrow_mut().controllers[self.who].annotated = Some(AnnotationWrite {
+                uid: "job".into(),
+                text: error.clone(),
+                at: at.unwrap(),
+                failed,
+            });
+        };
+        let writes = |world: &mut World| {
+            if !world.gone {
+                world.job.error = error.as_deref().map(Into::into);
+                world.job_version = world.next_version();
+            }
+            Ok(())
+        };
+        note(false);
+        let written = self.call(CallKind::Write, name, writes).await;
+        written.inspect_err(|_| note(true))
     }
 }
 
-impl Snapshots for World {
-    async fn snapshot(&mut self, (): &()) -> Result<Option<WithFacts<SnapshotFacts, ()>>> {
-        self.call("read snapshot").await?;
-        match &self.snapshot {
+impl Snapshots for Client<'_> {
+    async fn snapshot(&mut self, (): &()) -> Result<Option<WithFacts<SnapshotFacts, SimSnapshot>>> {
+        let reads = |world: &mut World| match &world.snapshot {
             Some(snapshot) if !snapshot.ours => Err(error(Fault::Foreign)),
             Some(snapshot) if snapshot.broken => Err(error(Fault::Snapshot)),
             snapshot => {
                 // Only a JobSet vouches for it.
-                let known = self.known_job_set();
+                let known = world.known_job_set(self.who);
                 let runs = known.ours().is_some_and(|found| !found.suspended);
                 let text = self.vouches_for.as_deref();
                 let is_it = |it: &SimSnapshot| text.is_none_or(|text| *text == *it.content());
-                let counts = |it: &SimSnapshot| it.started || runs || self.job.has_run();
+                let counts = |it: &SimSnapshot| it.started || runs || self.job.facts.has_run();
                 let trust = match snapshot {
                     _ if !(known.exists() || known.deleted.is_some()) => Trust::Nothing,
                     Some(it) if is_it(it) => Trust::Whole,
@@ -142,63 +198,83 @@ impl Snapshots for World {
                         trust,
                         ..snapshot.facts()
                     },
-                    value: (),
+                    value: snapshot.clone(),
                 }))
             }
-        }
+        };
+        self.call(CallKind::Read, "read snapshot", reads).await
     }
 
     async fn snapshot_marks(&mut self) -> Result<FoundMarks> {
-        self.call("read marks").await?;
-        Ok(match &self.snapshot {
-            None => FoundMarks::Missing,
-            Some(snapshot) if snapshot.ours => FoundMarks::Ours(snapshot.marks()),
-            Some(_) => FoundMarks::Foreign(error(Fault::Foreign)),
-        })
+        let reads = |world: &mut World| {
+            Ok(match &world.snapshot {
+                None => FoundMarks::Missing,
+                Some(snapshot) if snapshot.ours => FoundMarks::Ours(snapshot.marks()),
+                Some(_) => FoundMarks::Foreign(error(Fault::Foreign)),
+            })
+        };
+        self.call(CallKind::Read, "read marks", reads).await
     }
 
     async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>> {
-        self.call("read list").await?;
-        let snapshot = self.snapshot.as_ref().filter(|snapshot| snapshot.ours);
-        let listed = snapshot.map_or(&[][..], |snapshot| &snapshot.objects);
-        Ok(AppliedObject::unknown(listed))
+        let reads = |world: &mut World| {
+            let snapshot = world.snapshot.as_ref().filter(|snapshot| snapshot.ours);
+            let listed = snapshot.map_or(&[][..], |snapshot| &snapshot.objects);
+            Ok(AppliedObject::unknown(listed))
+        };
+        self.call(CallKind::Read, "read list", reads).await
     }
 
-    async fn create_snapshot(&mut self, started: &mut bool) -> Result<SnapshotFacts> {
-        self.call("create snapshot").await?;
-        if self.snapshot.is_some() {
-            return Err(error(Fault::Conflict));
+    async fn create_snapshot(&mut self, rendering: &mut SimRendering) -> Result<SnapshotFacts> {
+        let new = self.snapshot_of(rendering.started, &self.world.borrow());
+        (rendering.stored, rendering.written) = (Some(new.content()), true);
+        if self.sabotage == Some(Sabotage::SnapshotLast) {
+            let facts = new.facts();
+            self.delayed.push(Delayed::Snapshot(new));
+            return Ok(facts);
         }
-        let snapshot = SimSnapshot {
-            version: self.next_version(),
-            started: *started,
-            fingerprint: self.job.fingerprint,
-            odd_plan: self.has_odd_plan(),
-            objects: self.rendered.as_slice().into(),
-            ..SimSnapshot::default()
+        let creates = |world: &mut World| {
+            if world.snapshot.is_some() {
+                return Err(error(Fault::Conflict));
+            }
+            let version = world.next_version();
+            Ok(world
+                .snapshot
+                .insert(SimSnapshot { version, ..new })
+                .facts())
         };
-        Ok(self.snapshot.insert(snapshot).facts())
+        self.call(CallKind::Write, "create snapshot", creates).await
     }
 
     async fn replace_snapshot(
         &mut self,
-        _: &mut bool,
+        rendering: &mut SimRendering,
         at: &ObjectVersion,
     ) -> Result<SnapshotFacts> {
-        self.call("replace snapshot").await?;
-        let next = self.next_version();
-        let objects = self.rendered.as_slice().into();
-        let odd_plan = self.has_odd_plan();
-        let snapshot = self.snapshot.as_mut().ok_or(error(Fault::Fails))?;
-        assert!(snapshot.ours, "another owner's snapshot is replaced");
-        assert!(!snapshot.started, "a pinned snapshot is replaced");
-        if *at != version("snapshot", snapshot.version) {
-            return Err(error(Fault::Conflict));
-        }
-        (snapshot.version, snapshot.broken) = (next, false);
-        (snapshot.fingerprint, snapshot.objects) = (self.job.fingerprint, objects);
-        snapshot.odd_plan = odd_plan;
-        Ok(snapshot.facts())
+        let new = self.snapshot_of(false, &self.world.borrow());
+        (rendering.stored, rendering.written) = (Some(new.content()), true);
+        let replaces = |world: &mut World| {
+            let next = world.next_version();
+            let snapshot = world.snapshot.as_mut().ok_or(error(Fault::Fails))?;
+            if *at != version("snapshot", snapshot.version) {
+                return Err(error(Fault::Conflict));
+            }
+            let is_pinned = snapshot.started;
+            *snapshot = SimSnapshot {
+                ours: snapshot.ours,
+                version: next,
+                started: snapshot.started,
+                recreate: snapshot.recreate,
+                ..new
+            };
+            let facts = snapshot.facts();
+            if is_pinned {
+                world.breaks("a snapshot that is pinned is not replaced");
+            }
+            Ok(facts)
+        };
+        self.call(CallKind::Write, "replace snapshot", replaces)
+            .await
     }
 
     async fn mark_snapshot(
@@ -206,79 +282,91 @@ impl Snapshots for World {
         mark: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion> {
-        self.call(match (mark.started, mark.recreate) {
+        let name = match (mark.started, mark.recreate) {
             (true, None) => "mark started",
             (true, Some(true)) => "mark started and deleted",
             (false, Some(false)) => "mark recreated",
             _ => panic!("unknown marks: {mark:?}"),
-        })
-        .await?;
-        let next = self.next_version();
-        let snapshot = self.snapshot.as_mut().ok_or(error(Fault::Fails))?;
-        assert!(snapshot.ours, "another owner's snapshot is marked");
-        if *at != version("snapshot", snapshot.version) {
-            return Err(error(Fault::Conflict));
-        }
-        snapshot.version = next;
-        snapshot.started |= mark.started;
-        snapshot.recreate = mark.recreate.unwrap_or(snapshot.recreate);
-        Ok(version("snapshot", next))
+        };
+        let marks = |world: &mut World| {
+            let next = world.next_version();
+            let snapshot = world.snapshot.as_mut().ok_or(error(Fault::Fails))?;
+            if *at != version("snapshot", snapshot.version) {
+                return Err(error(Fault::Conflict));
+            }
+            snapshot.version = next;
+            snapshot.started |= mark.started;
+            snapshot.recreate = mark.recreate.unwrap_or(snapshot.recreate);
+            Ok(version("snapshot", next))
+        };
+        self.call(CallKind::Write, name, marks).await
     }
 }
 
-impl Runtimes for World {
-    async fn runtime(&mut self, (): &()) -> Result<()> {
-        self.call("read runtime").await?;
-        if self.runtime {
-            Ok(())
-        } else {
-            Err(error(Fault::Input))
-        }
+impl Runtimes for Client<'_> {
+    async fn runtime(&mut self, (): &()) -> Result<SimSnapshot> {
+        let reads = |world: &mut World| match world.runtime {
+            true => Ok(self.snapshot_of(false, world)),
+            false => Err(error(Fault::Input)),
+        };
+        self.call(CallKind::Local, "read runtime", reads).await
     }
 }
 
-impl Renderings for World {
+impl Renderings for Client<'_> {
     async fn render(
         &mut self,
         (): &(),
-        basis: &Basis<()>,
-        existing: Option<&()>,
-    ) -> Result<WithFacts<RenderedFacts, bool>> {
+        basis: &Basis<SimSnapshot>,
+        existing: Option<&SimSnapshot>,
+    ) -> Result<WithFacts<RenderedFacts, SimRendering>> {
         let source = match basis.source {
             RuntimeSource::Snapshot => "snapshot",
             RuntimeSource::Runtime => "runtime",
         };
         let pinned = if basis.started { "pinned " } else { "" };
-        self.call(format!("render {pinned}{source}")).await?;
-        match self.rendering {
-            Some(Fault::Pinned) if !basis.started => {}
-            None => {}
-            Some(fault) => return Err(error(fault)),
+        let renders = |world: &mut World| match world.rendering {
+            Some(Fault::Pinned) if !basis.started => Ok(()),
+            None => Ok(()),
+            Some(fault) => Err(error(fault)),
+        };
+        let name = format!("render {pinned}{source}");
+        self.call(CallKind::Local, name, renders).await?;
+        let needs = self.world.borrow().needs;
+        for _ in 0..needs {
+            self.call(CallKind::Read, "look up", |_| Ok(())).await?;
         }
-        for _ in 0..self.needs {
-            self.call("look up").await?;
-        }
+        let world = self.world.borrow();
         let content = self.content();
-        let snapshot = self.snapshot.as_ref();
-        let is_equal = |snapshot: &SimSnapshot| snapshot.is_of(self);
-        let objects = self.rendered.iter();
+        let is_equal = |snapshot: &&SimSnapshot| snapshot.is_of(&self.job.facts, self.plugins);
+        let (saved, stored) = match basis.source {
+            RuntimeSource::Snapshot => (
+                basis.started || is_equal(&&basis.snapshot),
+                Some(basis.snapshot.content()),
+            ),
+            RuntimeSource::Runtime => {
+                let stored = existing.filter(is_equal).map(SimSnapshot::content);
+                (stored.is_some(), stored)
+            }
+        };
+        let objects = world.rendered.iter();
+        let expires = world.expires && self.sabotage != Some(Sabotage::NeverExpires);
         let facts = RenderedFacts {
-            saved: match basis.source {
-                RuntimeSource::Snapshot => snapshot.is_some_and(|it| basis.started || is_equal(it)),
-                RuntimeSource::Runtime => existing.is_some() && snapshot.is_some_and(is_equal),
-            },
+            saved,
             inputs: match basis.started {
                 true => Box::default(),
                 false => self.inputs_text().into(),
             },
-            expires: self.expires,
+            expires,
             objects: objects.map(|object| to_write(object, content)).collect(),
-            warnings: self.warnings.clone(),
+            warnings: world.warnings.clone(),
         };
-        Ok(WithFacts {
-            facts,
-            value: basis.started,
-        })
+        let value = SimRendering {
+            started: basis.started,
+            stored,
+            written: false,
+        };
+        Ok(WithFacts { facts, value })
     }
 }
 
@@ -301,38 +389,5 @@ fn to_write(object: &ObjectRef, content: u64) -> ObjectToWrite {
                 digest: "native".into(),
             },
         },
-    }
-}
-
-impl World {
-    pub(super) fn is_current(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.stale) {
-            return Err(error(Fault::Conflict));
-        }
-        Ok(())
-    }
-
-    /// Returns the digest of its inputs, as its JobSet notes it.
-    pub(in super::super) fn inputs_text(&self) -> String {
-        let (fingerprint, content) = (self.job.fingerprint, self.content());
-        let plugins = match self.plugins {
-            0 => String::new(),
-            other => format!(" with {other}"),
-        };
-        format!("inputs of {fingerprint}{plugins}#rendering of {content}")
-    }
-
-    /// Returns a number for what is rendered now.
-    pub(in super::super) fn content(&self) -> u64 {
-        let other = if self.plugins < OTHER_RENDERING {
-            0
-        } else {
-            1_000
-        };
-        self.job.fingerprint + other
-    }
-
-    pub(super) fn has_odd_plan(&self) -> bool {
-        self.plugins % 2 == 1
     }
 }
