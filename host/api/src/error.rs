@@ -72,6 +72,11 @@ pub enum InputProblem {
         "is a Kustomization, which only lists other files; pass its directory, or pipe the output of `kubectl kustomize` into `-f -`"
     )]
     Kustomization,
+    /// An object that kubectl takes for a list.
+    #[error(
+        "has `items`, although its kind does not end in List: kubectl ignores everything else in it and applies the items; write them as documents of their own"
+    )]
+    Items,
     /// A field of an object is wrong.
     #[error("{0}")]
     Field(FieldProblem),

@@ -206,6 +206,9 @@ impl Reader {
         if is_kustomization(&source.file, &value) {
             return self.kustomization(&source, &value);
         }
+        if value.get("items").is_some() {
+            return self.fail(Location::from(&source), InputProblem::Items);
+        }
         let header = size_of::<Object>() + source.file.len();
         if let Err(kind) = self.budget.take(header) {
             self.is_full = true;
@@ -280,10 +283,11 @@ fn read_bounded(stream: impl Read, limit: u64) -> Result<String, InputProblem> {
 pub fn yaml_files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let readable = path
-            .extension()
-            .is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known));
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        // kubectl also reads a file whose whole name is `.yaml`.
+        let ends = |ending: &&str| name.as_encoded_bytes().ends_with(ending.as_bytes());
+        let readable = [".yaml", ".yml", ".json"].iter().any(ends);
         if readable && !path.is_dir() {
             files.push(path);
         }

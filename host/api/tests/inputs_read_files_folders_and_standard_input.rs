@@ -42,6 +42,8 @@ fn errors(paths: &[PathBuf], stdin: impl Read) -> Vec<String> {
 #[test]
 fn folder_yields_its_manifests_sorted_by_name() {
     let folder = tempfile::tempdir().unwrap();
+    // kubectl reads `.yaml`, too.
+    fs::write(folder.path().join(".yaml"), config_map("hidden")).unwrap();
     for name in ["b.yaml", "a.yml", "c.json", "ignored.txt", "README"] {
         let text = if name == "c.json" {
             r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}"#.to_owned()
@@ -64,14 +66,29 @@ fn folder_yields_its_manifests_sorted_by_name() {
         .iter()
         .map(|object| object.metadata.name.as_str())
         .collect();
-    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(names, ["hidden", "a", "b", "c"]);
     assert_eq!(
-        inputs.objects[0].source.file,
+        inputs.objects[1].source.file,
         folder.path().join("a.yml").display().to_string()
     );
 }
 
 /// kubectl refuses a folder with a Kustomization. Here it lists exactly the other files of the folder.
+/// kubectl takes any object with `items` for a list, and applies the items alone.
+#[test]
+fn object_with_items_is_refused() {
+    let items = "items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: hidden}}]\n";
+    for items in [items, "items: null\n"] {
+        let read = Inputs::read_text("a.yaml", &format!("{}{items}", config_map("a")));
+        assert!(read.objects.is_empty());
+        let errors: Vec<_> = read.errors.iter().map(ToString::to_string).collect();
+        assert!(
+            errors.len() == 1 && errors[0].contains("kubectl ignores everything else in it"),
+            "{errors:?}"
+        );
+    }
+}
+
 #[test]
 fn kustomization_in_a_folder_is_skipped() {
     let read = |paths: &[&Path], stdin: &str| {
@@ -202,9 +219,9 @@ data:
     ] {
         assert_eq!(place(text, at, field), wanted, "{field}");
     }
-    // Two documents without a marker between them, and one before them.
+    // Two documents with a directive between them, and one before them.
     let ended = "kind: A\napiVersion: v1\nmetadata: {name: a}\n...\n";
-    let text = format!("a: 1\n---\n{ended}{ended}");
+    let text = format!("a: 1\n---\n{ended}%YAML 1.1\n---\n{ended}");
     let objects = Inputs::read_text("a", &text).objects;
     let places: Vec<_> = objects
         .iter()
@@ -215,7 +232,7 @@ data:
                 .to_string()
         })
         .collect();
-    assert_eq!(places, ["a:4: A a: apiVersion", "a:8: A a: apiVersion"]);
+    assert_eq!(places, ["a:4: A a: apiVersion", "a:10: A a: apiVersion"]);
 }
 
 /// A run can have errors in hundreds of documents, each of which is parsed again.

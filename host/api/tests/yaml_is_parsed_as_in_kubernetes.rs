@@ -290,7 +290,7 @@ fn anchors_are_resolved() {
         json!({"k": true, "true": 1})
     );
     assert_eq!(one("a: &x [*x]").unwrap_err(), ErrorKind::AliasInsideItself);
-    let documents = yaml::read("a: &x 1\n...\nb: *x\n");
+    let documents = yaml::read("a: &x 1\n...\n%YAML 1.1\n---\nb: *x\n");
     assert_eq!(
         documents[1].as_ref().unwrap_err().kind,
         ErrorKind::UnknownAlias
@@ -318,7 +318,7 @@ fn block_scalars_are_parsed() {
 
 #[test]
 fn empty_documents_are_counted_and_skipped() {
-    let text = "# a licence\n---\na: 1\n---\n# only a comment\n---\n---\nnull\n--- {a: 2}\n...\n# between\n---\na: 3\n---\n";
+    let text = "# a licence\n---\na: 1\n---\n# only a comment\n---\n---\nnull\n---\n{a: 2}\n...\n# between\n---\na: 3\n---\n";
     let numbers: Vec<_> = yaml::read(text)
         .into_iter()
         .map(|d| d.unwrap())
@@ -335,6 +335,57 @@ fn empty_documents_are_counted_and_skipped() {
         "...\n",
     ] {
         assert!(yaml::read(nothing).is_empty(), "{nothing:?}");
+    }
+}
+
+/// kubectl splits a file at lines with `---` alone, and reads the first document of each part. Its parser ends lines at three further characters.
+#[test]
+fn what_kubectl_reads_differently_is_refused() {
+    let errors = |text: &str| -> Vec<_> {
+        let read = yaml::read(text).into_iter();
+        let errors = read.filter_map(Result::err);
+        errors
+            .map(|error| (error.kind, error.line, error.column))
+            .collect()
+    };
+    for (text, line, column) in [
+        ("a: 1\n...\nb: 2\n", 3, 1),
+        ("a: 1\n...\n# more\nb: 2\n---\nc: 3\n", 4, 1),
+        ("a: 1\n--- {b: 2}\n", 2, 5),
+        ("a: 1\n--- |\n  b\n", 2, 5),
+    ] {
+        assert_eq!(
+            errors(text),
+            [(ErrorKind::NotSeparated, line, column)],
+            "{text:?}"
+        );
+    }
+    for text in [
+        "--- {a: 1}\n",
+        "a: 1\n--- # more\nb: 2\n...\n",
+        "a: 1\n---\t\r\nb: 2\n",
+    ] {
+        assert_eq!(errors(text), [], "{text:?}");
+    }
+    for found in ['\u{85}', '\u{2028}', '\u{2029}'] {
+        for text in [
+            format!("ok: 1\n---\na: 1 # c{found}  b: 2\n"),
+            format!("ok: 1\n---\na: '1{found}2'\n"),
+        ] {
+            let all = errors(&text);
+            assert!(
+                matches!(&*all, [(ErrorKind::LineBreak(it), 3, 9 | 6)] if *it == found),
+                "{text:?} {all:?}"
+            );
+            assert_eq!(yaml::read(&text).len(), 2);
+        }
+        let escaped = format!("a: \"\\u{:04x}\"", u32::from(found));
+        assert_eq!(one(&escaped).unwrap(), json!({"a": found.to_string()}));
+        let error = errors(&format!("{found}"))[0].0.to_string();
+        assert!(
+            error.contains(&format!("{:04x}", u32::from(found))),
+            "{error}"
+        );
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -248,7 +249,7 @@ impl Layout {
         Some(own.chain(blobs.map(|blob| blob.digest)).collect())
     }
 
-    /// Removes the files that are not needed.
+    /// Removes the files of content that is not needed. Whatever else is there is not ours.
     fn remove_others(
         &self,
         needed: &BTreeSet<Digest>,
@@ -256,13 +257,18 @@ impl Layout {
     ) -> Result<(), LayoutError> {
         let folder = self.folder.join(BLOBS);
         let failed = |source| io_error(&folder, source);
+        // A link could lead to other files.
+        if !fs::symlink_metadata(&folder).map_err(failed)?.is_dir() {
+            return Err(failed(io::Error::from(io::ErrorKind::NotADirectory)));
+        }
         for file in fs::read_dir(&folder).map_err(failed)? {
             let file = file.map_err(failed)?;
-            let is_needed = needed.iter().any(|digest| file.file_name() == digest.hex());
-            if is_needed || is_younger(&file.path(), younger) {
+            let (name, path) = (file.file_name(), file.path());
+            let is_needed = needed.iter().any(|digest| name == digest.hex());
+            let is_ours = file.file_type().map_err(failed)?.is_file() && is_content(&name);
+            if is_needed || !is_ours || is_younger(&path, younger) {
                 continue;
             }
-            let path = file.path();
             fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
         }
         Ok(())
@@ -309,6 +315,13 @@ impl Layout {
         file.as_file().sync_all()?;
         Ok(file)
     }
+}
+
+/// Whether a file has the name of content, or of content that is being written.
+fn is_content(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| {
+        name.starts_with(UNFINISHED) || format!("sha256:{name}").parse::<Digest>().is_ok()
+    })
 }
 
 /// Whether a file was written less than a time ago. A file of the future is.

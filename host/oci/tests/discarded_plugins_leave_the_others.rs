@@ -94,3 +94,35 @@ fn repositories_are_allowed_by_name_alone() {
         );
     }
 }
+
+/// A folder may be shared with others, who put files there, or a link in the place of it.
+#[tokio::test]
+async fn files_that_are_not_plugins_stay() {
+    let net = Net::with([(HOST, Registry::default())]);
+    let (client, folder) = (client(&net), tempfile::tempdir().unwrap());
+    let policy = policy(&Key::new(), &["x"], "r.example.com/team/*");
+    let requirement = Requirement {
+        signers: &policy,
+        plugin: PluginName::Custom("x"),
+    };
+    let digest = push(&net, "r.example.com/free/one:1.0", "one").await;
+    let reference: Reference = format!("r.example.com/free/one@{digest}").parse().unwrap();
+    let stored = client.store_verified(&reference, folder.path(), &requirement, &Progress::NONE);
+    stored.await.unwrap();
+    let blobs = folder.path().join("blobs/sha256");
+    fs::write(blobs.join("important.db"), "1").unwrap();
+    fs::create_dir(blobs.join("more")).unwrap();
+    let none = BTreeSet::new();
+    let removed = discard_others(folder.path(), &none, Duration::ZERO).await;
+    assert_eq!((removed.unwrap(), count(folder.path())), (1, 2));
+
+    let stored = client.store_verified(&reference, folder.path(), &requirement, &Progress::NONE);
+    stored.await.unwrap();
+    let elsewhere = folder.path().join("precious");
+    fs::rename(&blobs, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &blobs).unwrap();
+    let before = count(folder.path());
+    let refused = discard_others(folder.path(), &none, Duration::ZERO).await;
+    assert!(refused.is_err());
+    assert_eq!(count(folder.path()), before);
+}

@@ -72,12 +72,13 @@ pub(crate) fn file_of_built_in(name: &str) -> Result<(), Problem> {
     }
 }
 
+/// Whether a version is newer. Build metadata makes none newer.
 fn is_newer(version: Option<&str>, than: &str) -> bool {
     let parse = |text: &str| text.parse::<semver::Version>().ok();
     let version = version.and_then(parse);
     version
         .zip(parse(than))
-        .is_some_and(|(version, than)| version > than)
+        .is_some_and(|(version, than)| version.cmp_precedence(&than).is_gt())
 }
 
 #[cfg(test)]
@@ -105,6 +106,8 @@ mod tests {
             unreachable!()
         };
         assert!(why.starts_with("version 2.0.0 is not newer than 2.0.1"));
+        let other_build = replacing(shipped("2.0.0"), Some("2.0.0+z"), true).unwrap();
+        assert!(matches!(other_build, LoadedAs::BuiltIn(_)));
     }
 
     #[test]

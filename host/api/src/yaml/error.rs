@@ -22,6 +22,18 @@ pub enum ErrorKind {
     /// The text is not YAML.
     #[error("invalid YAML: {0}")]
     Syntax(String),
+    /// A character that ends a line for kubectl, and not in YAML 1.2, so that both read different values.
+    #[error(
+        "the character U+{:04X} ends a line for kubectl, so what follows it is not what it seems; remove it, or write it as \"\\u{:04x}\" in double quotes",
+        u32::from(*.0),
+        u32::from(*.0)
+    )]
+    LineBreak(char),
+    /// A document that begins after `...`, or beside a `---`.
+    #[error(
+        "kubectl ignores this document, because no line with `---` alone separates it from the one before; write one above it"
+    )]
+    NotSeparated,
     /// The text starts like JSON, but is not JSON.
     #[error("invalid JSON: {0}")]
     Json(String),

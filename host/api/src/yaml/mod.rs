@@ -121,6 +121,16 @@ fn read_yaml(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
     results
 }
 
+/// Finds a character that ends a line for kubectl alone, with its line and column, both from 1.
+fn line_break(text: &str) -> Option<(ErrorKind, (usize, usize))> {
+    let is_break = |character: char| matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}');
+    let (at, found) = text.char_indices().find(|(_, it)| is_break(*it))?;
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let place = (before.matches('\n').count() + 1, line.chars().count() + 1);
+    Some((ErrorKind::LineBreak(found), place))
+}
+
 /// Parses the documents of a chunk, which usually is one document.
 fn read_chunk(
     chunk: &Chunk<'_>,
@@ -130,8 +140,25 @@ fn read_chunk(
 ) {
     let mut open = false;
     let before = *counted;
+    if let Some((kind, (line, column))) = line_break(chunk.text).or_else(|| chunk.beside_marker()) {
+        *counted += 1;
+        let (line, column) = chunk.place(line, column);
+        let document = *counted;
+        return results.push(Err(Error {
+            document,
+            line,
+            column,
+            kind,
+        }));
+    }
     for event in Parser::new_from_str(chunk.text) {
         let outcome = match event {
+            Ok((Event::DocumentStart(is_marked), span)) if !is_marked && *counted > before => {
+                Err((
+                    ErrorKind::NotSeparated,
+                    (span.start.line(), span.start.col()),
+                ))
+            }
             Ok((Event::DocumentStart(_), _)) => {
                 builder.start();
                 *counted += 1;

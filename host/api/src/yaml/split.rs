@@ -1,5 +1,7 @@
 //! Splits a text at its document markers, so that an error in one document does not hide the next.
 
+use super::ErrorKind;
+
 /// A part of a text that starts at a `---` line, or at the start of the text.
 pub(super) struct Chunk<'t> {
     /// The part, including its `---`.
@@ -11,6 +13,15 @@ pub(super) struct Chunk<'t> {
 }
 
 impl Chunk<'_> {
+    /// Returns the error and the place of a document that begins beside its `---`, which kubectl takes for a part of the one before.
+    pub(super) fn beside_marker(&self) -> Option<(ErrorKind, (usize, usize))> {
+        let line = self.text.lines().next().filter(|_| self.lines_before > 0)?;
+        let beside = line.strip_prefix("---")?.trim_start();
+        let is_beside = !beside.is_empty() && !beside.starts_with('#');
+        let column = line.chars().count() - beside.chars().count() + 1;
+        is_beside.then_some((ErrorKind::NotSeparated, (1, column)))
+    }
+
     /// Converts a line and column of the chunk, both from 1, to those of the whole text. A position after the end becomes the end.
     pub(super) fn place(&self, line: usize, column: usize) -> (usize, usize) {
         let lines = self.text.lines().count().max(1);
