@@ -83,7 +83,7 @@ pub enum SignatureError {
     NoSigners,
     /// Nothing refers to it that could be a signature.
     #[error(
-        "{digest} is not signed; sign it with `cosign sign --key cosign.key REPOSITORY@{digest}` of cosign 3"
+        "{digest} is not signed; sign it with `cosign sign --yes --key cosign.key --signing-config none.json REPOSITORY@{digest}` of cosign 3"
     )]
     Unsigned {
         /// The plugin.
