@@ -138,7 +138,7 @@ fn phases_fail_apart() {
 }
 
 #[test]
-fn a_person_resumes_a_paused_plugin() {
+fn a_paused_plugin_can_be_resumed() {
     let mut world = paused();
     assert!(world.breakers.resume() && !world.breakers.resume());
     assert!(!world.is_paused());
