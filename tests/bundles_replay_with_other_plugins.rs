@@ -6,7 +6,7 @@ use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use trainyard_cluster::with_manifest;
+use trainyard_cluster::{manifest_of, with_manifest};
 
 use crate::common::{bundle::replay, runtime, stderr, stdout, test_plugin, trainyard};
 
@@ -33,11 +33,8 @@ spec:
 /// Writes the plugin `site` as another version.
 fn new_version(file: &Path) {
     let component = fs::read(test_plugin("site")).unwrap();
-    let section = b"trainyard:manifest";
-    let mut windows = component.windows(section.len());
-    let at = windows.position(|window| window == section).unwrap() + section.len();
-    let manifest = serde_json::Deserializer::from_slice(&component[at..]);
-    let mut manifest: Value = manifest.into_iter().next().unwrap().unwrap();
+    let manifest = manifest_of(&component).unwrap();
+    let mut manifest: Value = serde_json::from_slice(manifest).unwrap();
     manifest["version"] = json!("99.0.0");
     let component = with_manifest(&component, &manifest.to_string()).unwrap();
     fs::write(file, component).unwrap();

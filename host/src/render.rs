@@ -28,7 +28,7 @@ pub(crate) struct RenderArgs {
     #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
     /// Print to standard error what each plugin call used: fuel, bytes passed through imports, writes and time. See `limits` in the
-    /// policy file.
+    /// plugin's PolicyPlugin.
     #[arg(long)]
     stats: bool,
 }

@@ -69,7 +69,7 @@ impl GuardedPlugin {
             );
         } else if ended.turn == Some(Turn::Ends) {
             tracing::info!(%plugin, %phase, "a call succeeded, so the plugin is no longer paused for all namespaces");
-        } else if ended.opened && !self.breakers.is_failing_in(*phase) {
+        } else if ended.opened && !self.breakers.is_paused_in(*phase) {
             tracing::warn!(
                 %plugin,
                 namespace = &**namespace,
@@ -145,9 +145,9 @@ impl Plugin for GuardedPlugin {
         let mut finished = self.plugin.run(phase, call);
         let ended = self.breakers.ended((&caller, asks), end_of(&finished.end));
         self.log(&caller, ended);
-        // Where calls fail in all namespaces, it is not the host that is busy.
+        // If calls fail in all namespaces, the host is not what is slow.
         if matches!(finished.end, Err(CallFailure::Busy(Busy::WallClock(_))))
-            && self.breakers.is_failing_in(phase)
+            && self.breakers.is_paused_in(phase)
         {
             finished.end = Err(busy(Refusal::everywhere()));
         }

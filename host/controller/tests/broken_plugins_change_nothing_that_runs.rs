@@ -10,27 +10,9 @@ use trainyard_controller::{plugins::PluginCondition, settings::PluginsSource};
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
-    controller::{Controller, job, runtime},
+    controller::{job, runtime},
     declared::{Artifact, STAMP, World},
 };
-
-fn world() -> World {
-    let world = World::new();
-    world.cluster.put(runtime("stamped", &["stamp"]));
-    world.cluster.put(job("ml", "queued", "stamped", true));
-    let reference = world.registry.push(&Artifact::stamp("stamp", "1.0.0"));
-    world.declare("stamp", &reference);
-    world
-}
-
-async fn running(world: &World) -> Controller {
-    let controller = world.start("one").await;
-    world.until_stamped("ml", "queued", "1.0.0").await;
-    world
-        .until_condition("stamp", "Active", "True", "Running")
-        .await;
-    controller
-}
 
 /// TrainJobs that are created now are rendered with the first revision.
 async fn assert_running(world: &World, name: &str) {
@@ -41,8 +23,8 @@ async fn assert_running(world: &World, name: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_plugins_that_conflict_both_name_the_path() {
-    let world = world();
-    let controller = running(&world).await;
+    let world = World::stamped();
+    let controller = world.running().await;
     let other = world.registry.push(&Artifact::stamp("other", "1.0.0"));
     world.declare("other", &other);
     for name in ["stamp", "other"] {
@@ -70,8 +52,8 @@ async fn two_plugins_that_conflict_both_name_the_path() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_plugin_says_why() {
-    let world = world();
-    let controller = running(&world).await;
+    let world = World::stamped();
+    let controller = world.running().await;
     let unsigned = Artifact::stamp("stamp", "2.0.0");
     let reference = world.registry.push(&unsigned);
     world
@@ -106,14 +88,14 @@ async fn a_refused_plugin_says_why() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tag_is_followed_to_newer_versions_only() {
-    let world = world();
+    let world = World::stamped();
     let tag = "registry.example/stamp:stable";
     world.registry.tag(tag, &Artifact::stamp("stamp", "1.0.0"));
     world.declare_with(
         "stamp",
         json!({"source": {"oci": {"reference": tag, "follow": true}}}),
     );
-    let controller = running(&world).await;
+    let controller = world.running().await;
     // The same version with other content, and an older one.
     for moved in [
         Artifact::new("stamp", "1.0.0", "plugins", &[STAMP, "example.com/stolen"]),
@@ -139,8 +121,8 @@ async fn a_tag_is_followed_to_newer_versions_only() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn objects_that_are_deleted_change_nothing() {
-    let world = world();
-    let controller = running(&world).await;
+    let world = World::stamped();
+    let controller = world.running().await;
     // The revision is created again.
     let name = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
     let delete = || {
@@ -167,8 +149,8 @@ async fn objects_that_are_deleted_change_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kinds_that_are_not_served_any_more_change_nothing() {
-    let world = world();
-    let controller = running(&world).await;
+    let world = World::stamped();
+    let controller = world.running().await;
     for kind in ["policyplugins", "pluginrevisions"] {
         world.cluster.stop_serving(kind);
     }
@@ -181,7 +163,7 @@ async fn kinds_that_are_not_served_any_more_change_nothing() {
 /// The kinds are missing when the process starts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_reconciled_before_the_kinds_are_served() {
-    let world = world();
+    let world = World::stamped();
     for kind in ["policyplugins", "pluginrevisions"] {
         world.cluster.stop_serving(kind);
     }
@@ -206,8 +188,8 @@ fn revision_with(world: &World, change: impl FnOnce(&mut Value)) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_revision_that_no_controller_wrote_is_ignored() {
-    let world = world();
-    let controller = running(&world).await;
+    let world = World::stamped();
+    let controller = world.running().await;
     let forged = revision_with(&world, |revision| {
         revision["metadata"]["name"] = "rev-7-0000000000000000".into();
         revision["spec"]["plugins"] = json!([]);
@@ -235,8 +217,8 @@ async fn a_replica_does_not_lead_with_a_revision_of_a_later_release() {
         (|spec: &mut Value| spec["format"] = 2.into()) as fn(&mut Value),
         |spec: &mut Value| spec["later"] = json!({"a": 1}),
     ] {
-        let world = world();
-        let controller = running(&world).await;
+        let world = World::stamped();
+        let controller = world.running().await;
         let later = revision_with(&world, |revision| {
             let spec: PluginRevisionSpec =
                 serde_json::from_value(revision["spec"].clone()).unwrap();
@@ -262,7 +244,7 @@ async fn a_replica_does_not_lead_with_a_revision_of_a_later_release() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_permissions_are_a_condition() {
-    let world = world();
+    let world = World::stamped();
     world.cluster.set_rule(|_, when, call, _| {
         match when == When::Before && call == ("create", "pluginrevisions") {
             true => Act::Forbid,
@@ -281,7 +263,7 @@ async fn missing_permissions_are_a_condition() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_setting_the_kinds_are_not_requested() {
-    let mut world = world();
+    let mut world = World::stamped();
     world.settings.plugins.source = PluginsSource::File;
     world.cluster.put(runtime("plain", &[]));
     world.cluster.put(job("ml", "plain", "plain", true));

@@ -4,7 +4,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use serde_json::{Value, json};
@@ -22,12 +22,8 @@ fn world(first: &Artifact) -> World {
     world.settings.plugins.rollout.steps = vec![50];
     world.cluster.put(runtime("stamped", &["stamp"]));
     world.cluster.put(job("ml", "queued", "stamped", true));
-    upgrade(&world, first);
+    world.upgrade(first);
     world
-}
-
-fn upgrade(world: &World, artifact: &Artifact) {
-    world.declare("stamp", &world.registry.push(artifact));
 }
 
 /// A version that differs, and does not end before it is let go.
@@ -50,7 +46,7 @@ async fn another_leader_makes_an_interrupted_comparison_anew() {
         let [has_begun, may_end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
         let controller = world.start("one").await;
         world.until_stamped("ml", "queued", "1.0.0").await;
-        upgrade(&world, &blocked(&has_begun, &may_end));
+        world.upgrade(&blocked(&has_begun, &may_end));
         let begins = |_: &_| has_begun.load(Ordering::SeqCst);
         world.pass("the comparison has begun", begins).await;
         let lease = world.cluster.all("leases").remove(0);
@@ -105,10 +101,12 @@ async fn of_a_namespace_and_of_a_runtime_a_limited_number_is_compared() {
     world.until_stamped("ml", "queued", "1.0.0").await;
     let all = |cluster: &crate::stub::cluster::Cluster| cluster.count("jobsets") == 38;
     world.pass("all are rendered", all).await;
-    upgrade(
-        &world,
-        &Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"]),
-    );
+    world.upgrade(&Artifact::new(
+        "stamp",
+        "2.0.0",
+        "plugins",
+        &[STAMP, "example.com/more"],
+    ));
     world.until_stage(2, "Share").await;
     let shadow = &world.cluster.all("pluginrevisions")[1]["status"]["shadow"];
     // 20 runtimes and 20 TrainJobs of the crowded namespace, and 10 TrainJobs of the runtime that the others share.
@@ -136,10 +134,13 @@ async fn an_object_that_changes_during_a_comparison_is_no_difference() {
     let world = world(&looks("1.0.0", &[STAMP]));
     let controller = world.start("one").await;
     world.until_stamped("ml", "queued", "false").await;
-    world.cluster.set_rule(|cluster, when, call, _| {
+    let changes = Arc::new(AtomicUsize::new(0));
+    let counts = changes.clone();
+    world.cluster.set_rule(move |cluster, when, call, _| {
         let all = cluster.all("pluginrevisions");
         let is_compared = all.iter().any(|it| it["status"]["reason"] == "Comparing");
         if is_compared && when == When::Done && call == ("get", "nodes") {
+            counts.fetch_add(1, Ordering::SeqCst);
             match cluster.get("nodes", "", "moves") {
                 Some(_) => cluster.delete("nodes", "", "moves"),
                 None => cluster.put(
@@ -149,8 +150,9 @@ async fn an_object_that_changes_during_a_comparison_is_no_difference() {
         }
         Act::GoOn
     });
-    upgrade(&world, &looks("2.0.0", &[STAMP, "example.com/more"]));
+    world.upgrade(&looks("2.0.0", &[STAMP, "example.com/more"]));
     world.until_stage(2, "Running").await;
     assert_eq!(world.revisions()[1].2, "NoDifference");
+    assert!(changes.load(Ordering::SeqCst) > 0);
     controller.stop().await;
 }

@@ -16,36 +16,9 @@ use trainyard_model::{call::Call, plugin::CallFailure};
 
 use crate::stub::{
     cluster::{Act, When},
-    controller::{job, runtime},
-    declared::{Artifact, STAMP, World},
+    controller::job,
+    declared::{Artifact, EARLY, LATE, STAMP, World},
 };
-
-/// A namespace whose place is before 50 %, and one behind.
-pub(crate) const EARLY: &str = "default";
-pub(crate) const LATE: &str = "ml";
-
-/// A cluster with a runtime that uses a plugin, and queued TrainJobs in both namespaces.
-pub(crate) fn world() -> World {
-    let mut world = World::new();
-    world.settings.plugins.rollout.steps = vec![50];
-    world.settings.plugins.rollout.interval = Duration::from_secs(30);
-    world.cluster.put(runtime("stamped", &["stamp"]));
-    for namespace in [EARLY, LATE] {
-        world.cluster.put(job(namespace, "queued", "stamped", true));
-    }
-    let reference = world.registry.push(&Artifact::stamp("stamp", "1.0.0"));
-    world.declare("stamp", &reference);
-    world
-}
-
-pub(crate) fn upgrade(world: &World, artifact: &Artifact) {
-    world.declare("stamp", &world.registry.push(artifact));
-}
-
-/// A version that claims an annotation more.
-pub(crate) fn second() -> Artifact {
-    Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"])
-}
 
 /// A version that sets the same annotation to other content, and fails in a namespace.
 fn failing() -> Artifact {
@@ -67,7 +40,7 @@ fn failing() -> Artifact {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_plugins_run_before_train_jobs_are_reconciled() {
-    let world = world();
+    let world = World::half();
     let controller = world.start("one").await;
     for namespace in [EARLY, LATE] {
         let stamped = |_: &_| world.stamp(namespace, "queued").as_deref() == Some("1.0.0");
@@ -125,7 +98,7 @@ async fn the_first_plugins_run_before_train_jobs_are_reconciled() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
-    let world = world();
+    let world = World::half();
     world.cluster.put(job(LATE, "runs", "stamped", false));
     let controller = world.start("one").await;
     for name in ["runs", "queued"] {
@@ -138,7 +111,7 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
         ["pluginrevisions", "policyplugins"].map(|kind| world.cluster.traffic("patch", kind).calls)
     };
     let before = writes(&world);
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
     world
         .until_condition("stamp", "Active", "False", "RollingOut")
@@ -213,7 +186,7 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_without_a_difference_runs_at_once() {
-    let world = world();
+    let world = World::half();
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
     let unused = world.registry.push(&Artifact::new(
@@ -230,11 +203,11 @@ async fn a_plugin_without_a_difference_runs_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn new_refusals_stop_until_somebody_accepts_them() {
-    let world = world();
+    let world = World::half();
     world.cluster.put(job(EARLY, "late", "stamped", true));
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "late", "1.0.0").await;
-    upgrade(&world, &failing());
+    world.upgrade(&failing());
     world
         .until_condition("stamp", "Active", "False", "NewRefusals")
         .await;
@@ -248,12 +221,12 @@ async fn new_refusals_stop_until_somebody_accepts_them() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
-    let mut world = world();
+    let mut world = World::half();
     world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
     world.cluster.delete("trainjobs", LATE, "queued");
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
-    upgrade(&world, &failing());
+    world.upgrade(&failing());
     world.until_stage(2, "Share").await;
     for name in ["late-a", "late-b", "late-c"] {
         world.cluster.put(job(EARLY, name, "stamped", false));
@@ -280,7 +253,7 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
 /// The objects are rendered without an error, and the API server refuses them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
-    let mut world = world();
+    let mut world = World::half();
     world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
@@ -292,7 +265,7 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
             false => Act::GoOn,
         }
     });
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
     for name in ["new-a", "new-b", "new-c"] {
         world.cluster.put(job(EARLY, name, "stamped", false));
@@ -307,11 +280,11 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_revision_is_rolled_back_on_request() {
-    let mut world = world();
+    let mut world = World::half();
     world.settings.plugins.rollout.steps = Vec::new();
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stamped(LATE, "queued", "2.0.0").await;
     world.annotate(2, "trainyard.dev/roll-back");
     world.until_stamped(LATE, "queued", "1.0.0").await;
@@ -321,26 +294,26 @@ async fn a_running_revision_is_rolled_back_on_request() {
         .until_condition("stamp", "Active", "False", "RolledBack")
         .await;
     // A newer version is tried.
-    upgrade(&world, &Artifact::stamp("stamp", "3.0.0"));
+    world.upgrade(&Artifact::stamp("stamp", "3.0.0"));
     world.until_stamped(LATE, "queued", "3.0.0").await;
     controller.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_newer_change_takes_the_place_of_one_that_is_rolled_out() {
-    let world = world();
+    let world = World::half();
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
-    upgrade(&world, &Artifact::stamp("stamp", "3.0.0"));
+    world.upgrade(&Artifact::stamp("stamp", "3.0.0"));
     world.until_stage(3, "Running").await;
     world.until_stage(1, "Previous").await;
     assert_eq!(world.stage(2), "Superseded");
     // So does the way back.
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(4, "Share").await;
-    upgrade(&world, &Artifact::stamp("stamp", "3.0.0"));
+    world.upgrade(&Artifact::stamp("stamp", "3.0.0"));
     world.until_stage(4, "Superseded").await;
     world.until_stamped(EARLY, "queued", "3.0.0").await;
     assert_eq!(world.revisions().len(), 4);
@@ -351,8 +324,8 @@ async fn a_newer_change_takes_the_place_of_one_that_is_rolled_out() {
 /// If the write succeeded, its answer would have the change, and the watch nothing new.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_at_the_moment_of_a_write_of_the_status_is_not_missed() {
-    let world = world();
-    let reference = world.registry.push(&second());
+    let world = World::half();
+    let reference = world.registry.push(&Artifact::second());
     let spec = json!({"source": {"oci": {"reference": reference}}});
     let changed = AtomicBool::new(false);
     let (unguarded, counted) = (Arc::new(AtomicUsize::new(0)), Arc::default());
@@ -379,11 +352,11 @@ async fn a_change_at_the_moment_of_a_write_of_the_status_is_not_missed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_that_nobody_watches_says_what_it_waits_for() {
-    let mut world = world();
+    let mut world = World::half();
     world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
     let controller = world.start("one").await;
     world.until_stamped(LATE, "queued", "1.0.0").await;
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
     controller.stop().await;
     let first = Artifact::stamp("stamp", "1.0.0");
@@ -412,7 +385,7 @@ async fn a_share_that_nobody_watches_says_what_it_waits_for() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_leader_continues_at_any_stage() {
     for stage in ["", "Shadow", "Share", "Running"] {
-        let world = world();
+        let world = World::half();
         let controller = world.start("one").await;
         world.until_stamped(LATE, "queued", "1.0.0").await;
         // The write after that stage is refused, so the leader cannot go on.
@@ -432,7 +405,7 @@ async fn another_leader_continues_at_any_stage() {
                     false => Act::GoOn,
                 }
             });
-        upgrade(&world, &second());
+        world.upgrade(&Artifact::second());
         let is_held = |_: &_| {
             world
                 .revisions()
@@ -455,7 +428,7 @@ async fn another_leader_continues_at_any_stage() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_replica_loads_what_runs_and_reports_it() {
-    let world = world().with_leader_election();
+    let world = World::half().with_leader_election();
     let first = world.start("one").await;
     world.until_stamped(LATE, "queued", "1.0.0").await;
     let second_replica = world.start("two").await;
@@ -467,7 +440,7 @@ async fn every_replica_loads_what_runs_and_reports_it() {
         }
     };
     world.pass("both have loaded it", summary("2/2")).await;
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Running").await;
     world
         .pass("both have loaded the new one", summary("2/2"))
@@ -481,7 +454,7 @@ async fn every_replica_loads_what_runs_and_reports_it() {
     assert_eq!(plans(&world.cluster.all("pluginrevisions")[1]).len(), 1);
     // The other one takes over.
     first.stop().await;
-    upgrade(&world, &Artifact::stamp("stamp", "3.0.0"));
+    world.upgrade(&Artifact::stamp("stamp", "3.0.0"));
     world.until_stamped(LATE, "queued", "3.0.0").await;
     world.pass("one is left", summary("1/1")).await;
     second_replica.stop().await;

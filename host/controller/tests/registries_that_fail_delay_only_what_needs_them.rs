@@ -11,27 +11,9 @@ use trainyard_model::call::Call;
 
 use crate::stub::{
     cluster::Cluster,
-    controller::{Controller, job, runtime},
+    controller::{job, runtime},
     declared::{Artifact, STAMP, World},
 };
-
-fn world() -> World {
-    let world = World::new();
-    world.cluster.put(runtime("stamped", &["stamp"]));
-    world.cluster.put(job("ml", "queued", "stamped", true));
-    let reference = world.registry.push(&Artifact::stamp("stamp", "1.0.0"));
-    world.declare("stamp", &reference);
-    world
-}
-
-async fn running(world: &World) -> Controller {
-    let controller = world.start("one").await;
-    world.until_stamped("ml", "queued", "1.0.0").await;
-    world
-        .until_condition("stamp", "Active", "True", "Running")
-        .await;
-    controller
-}
 
 fn has_job_set(name: &'static str) -> impl Fn(&Cluster) -> bool {
     move |cluster| cluster.get("jobsets", "ml", name).is_some()
@@ -39,8 +21,8 @@ fn has_job_set(name: &'static str) -> impl Fn(&Cluster) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registry_that_is_down_delays_only_changes() {
-    let world = world();
-    let controller = running(&world).await;
+    let world = World::stamped();
+    let controller = world.running().await;
     world.registry.set_down(true);
     let reference = world.registry.push(&Artifact::stamp("stamp", "2.0.0"));
     world.declare("stamp", &reference);
@@ -58,8 +40,8 @@ async fn a_registry_that_is_down_delays_only_changes() {
 /// A process that starts while the registry is down reconciles nothing until it has the plugins in use, for a limited time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_registry_that_is_down_at_the_start_is_waited_for() {
-    let world = world();
-    running(&world).await.stop().await;
+    let world = World::stamped();
+    world.running().await.stop().await;
     world.registry.set_down(true);
     let controller = world.start("two").await;
     world.cluster.put(job("ml", "waits", "stamped", true));
@@ -96,7 +78,7 @@ async fn a_registry_that_is_down_at_the_start_is_waited_for() {
 /// A replica starts that cannot load one of two plugins, until it can.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_that_cannot_be_loaded_changes_nothing_for_train_jobs_without_it() {
-    let world = world();
+    let world = World::stamped();
     let rendered: Arc<Mutex<Vec<String>>> = Arc::default();
     let names = rendered.clone();
     let counting = Artifact::stamp("stamp", "1.0.0").runs(move |call: &mut Call| {
@@ -110,9 +92,7 @@ async fn a_plugin_that_cannot_be_loaded_changes_nothing_for_train_jobs_without_i
     world.declare("other", &world.registry.push(&other));
     world.cluster.put(runtime("others", &["other"]));
     world.cluster.put(job("ml", "waits", "others", true));
-    let has_job_set =
-        |name: &'static str| move |cluster: &Cluster| cluster.get("jobsets", "ml", name).is_some();
-    let controller = running(&world).await;
+    let controller = world.running().await;
     world.until("both have one", has_job_set("waits")).await;
     controller.stop().await;
     let job_sets = || ["queued", "waits"].map(|name| world.cluster.get("jobsets", "ml", name));
@@ -140,9 +120,9 @@ async fn a_plugin_that_cannot_be_loaded_changes_nothing_for_train_jobs_without_i
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_that_the_registry_does_not_have_any_more_is_said_and_concerns_those_that_use_it()
 {
-    let world = world();
+    let world = World::stamped();
     let first = Artifact::stamp("stamp", "1.0.0");
-    running(&world).await.stop().await;
+    world.running().await.stop().await;
     world.registry.lose(&first);
     world.cluster.put(runtime("plain", &[]));
     world.cluster.put(job("ml", "plain", "plain", true));
@@ -171,7 +151,7 @@ async fn a_plugin_that_the_registry_does_not_have_any_more_is_said_and_concerns_
 /// Before the first revision, a leader waits for the plugins that are declared, and then uses the built-in ones.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_first_plugins_are_waited_for_for_a_limited_time() {
-    let world = world();
+    let world = World::stamped();
     world.registry.set_down(true);
     world.cluster.put(runtime("plain", &[]));
     world.cluster.put(job("ml", "plain", "plain", true));
@@ -195,8 +175,8 @@ async fn the_first_plugins_are_waited_for_for_a_limited_time() {
 /// After plugins have run, nothing is reconciled without them, however long that takes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_the_revision_that_ran_nothing_is_reconciled_before_there_is_another_one() {
-    let world = world();
-    running(&world).await.stop().await;
+    let world = World::stamped();
+    world.running().await.stop().await;
     let name = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
     world
         .cluster

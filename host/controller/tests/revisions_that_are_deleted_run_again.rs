@@ -10,12 +10,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    plugins_of_the_cluster_are_rolled_out_and_back::{EARLY, LATE, second, upgrade, world},
-    stub::{
-        cluster::{Act, Cluster, When},
-        declared::World,
-    },
+use crate::stub::{
+    cluster::{Act, Cluster, When},
+    declared::{Artifact, EARLY, LATE, World},
 };
 
 /// Answers the creation of revisions with 503, before or after it is executed. Returns whether there was such a call.
@@ -36,10 +33,10 @@ fn refuse_creation(world: &World, at: When) -> Arc<AtomicBool> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_the_running_revision_is_deleted_the_one_before_runs_again() {
     for is_killed in [false, true] {
-        let world = world();
+        let world = World::half();
         let mut controller = world.start("one").await;
         world.until_stamped(LATE, "queued", "1.0.0").await;
-        upgrade(&world, &second());
+        world.upgrade(&Artifact::second());
         world.until_stage(2, "Share").await;
         world.until_stage(2, "Running").await;
         world.until_stage(1, "Previous").await;
@@ -71,11 +68,11 @@ async fn if_the_running_revision_is_deleted_the_one_before_runs_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_the_only_revision_that_ran_is_deleted_it_runs_again() {
     for (is_killed, is_answer_lost) in [(false, false), (false, true), (true, false)] {
-        let mut world = world();
+        let mut world = World::half();
         world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
         let mut controller = world.start("one").await;
         world.until_stamped(LATE, "queued", "1.0.0").await;
-        upgrade(&world, &second());
+        world.upgrade(&Artifact::second());
         world.until_stage(2, "Share").await;
         world.until_stamped(EARLY, "queued", "2.0.0").await;
         if is_answer_lost {
@@ -123,7 +120,7 @@ async fn if_the_only_revision_that_ran_is_deleted_it_runs_again() {
 /// The leader ends before it can create what it holds again. Another replica holds it, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_replica_that_has_what_ran_creates_it_again() {
-    let mut world = world().with_leader_election();
+    let mut world = World::half().with_leader_election();
     world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
     let first = world.start("one").await;
     world.until_stamped(LATE, "queued", "1.0.0").await;
@@ -133,7 +130,7 @@ async fn another_replica_that_has_what_ran_creates_it_again() {
         object["status"]["replicas"]["summary"] == "2/2"
     };
     world.pass("both have loaded it", is_held).await;
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
     let is_tried = refuse_creation(&world, When::Before);
     let name = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
@@ -152,11 +149,11 @@ async fn another_replica_that_has_what_ran_creates_it_again() {
 /// No process has what ran.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_nobody_has_what_ran_the_newest_plugins_run_and_an_event_says_so() {
-    let mut world = world();
+    let mut world = World::half();
     world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
     let controller = world.start("one").await;
     world.until_stamped(LATE, "queued", "1.0.0").await;
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
     controller.stop().await;
     let first = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();

@@ -62,7 +62,7 @@ pub(super) struct LoaderParts {
     files: Vec<PluginFile>,
     policies: Vec<PolicyPlugin>,
     missing: Vec<SkippedPlugin>,
-    /// The built-in plugins that are not loaded.
+    /// The built-in plugins that are not loaded, because a plugin of their name is skipped.
     without: BTreeSet<String>,
     refusals: Vec<Refusal>,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Loading<'l> {
     code: CodeLoading,
     /// Plugins of earlier loads, which are used again if their content and settings are the same.
     reuse: Vec<Arc<dyn Plugin>>,
-    /// The built-in plugins that are not loaded, because others take their place.
+    /// The built-in plugins that are not loaded, because a plugin of their name is skipped.
     without: BTreeSet<String>,
     wrap: &'l dyn Fn(Arc<dyn Plugin>) -> Arc<dyn Plugin>,
 }

@@ -1,16 +1,12 @@
-//! A plugin that is not built in.
+//! The files of plugins, and what their PolicyPlugins say about them.
 
 use std::{path::PathBuf, sync::Arc};
 
-use trainyard_api::Located;
-use trainyard_config::policy_plugin::PolicyPlugin;
 use trainyard_model::{
     claims::Grants,
     manifest::{Manifest, NodeSet},
     plugin_info::Settings,
 };
-
-use crate::report::ErrorList;
 
 /// A plugin that is not built in.
 #[derive(Clone, Debug)]
@@ -47,12 +43,4 @@ pub(crate) enum PluginContent {
         reference: String,
         component: Arc<[u8]>,
     },
-}
-
-/// Returns an error of a field of a PolicyPlugin.
-pub(super) fn refused(plugin: &PolicyPlugin, field: &str, message: String) -> ErrorList {
-    ErrorList::from_iter([Located {
-        location: plugin.at(field),
-        message,
-    }])
 }

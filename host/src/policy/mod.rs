@@ -92,6 +92,13 @@ impl Policy {
         self
     }
 
+    /// Verifies the plugins of registries like another policy, unless it has signers of its own.
+    pub(crate) fn verify_like(&mut self, other: &Self) {
+        if self.signers.is_none() {
+            self.signers.clone_from(&other.signers);
+        }
+    }
+
     /// Returns it with the settings for all TrainJobs of a bundle, which count if no file has others.
     pub(crate) fn based_on(mut self, recorded: Option<ClusterFacts>) -> Self {
         self.recorded = recorded;
@@ -132,6 +139,7 @@ impl Policy {
                 facts.host.set(STATUS_CA, Some(UNKNOWN_AUTHORITY));
             }
         }
+        // A bundle has the answers to lookups, those of the catalog included.
         if self.recorded.is_none() {
             facts.catalog = settings.catalog_namespace.as_deref().map(Into::into);
         }
@@ -217,4 +225,12 @@ impl Policy {
 /// Returns the field of an item of a list of `spec`.
 fn item_field(plugin: &PolicyPlugin, list: &str, at: usize) -> FieldPath {
     plugin.spec_field.field(list).index(at)
+}
+
+/// Returns an error of a field of a PolicyPlugin.
+fn refused(plugin: &PolicyPlugin, field: &str, message: String) -> ErrorList {
+    ErrorList::from_iter([Located {
+        location: plugin.at(field),
+        message,
+    }])
 }

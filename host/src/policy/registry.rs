@@ -7,11 +7,11 @@ use std::{
 };
 
 use trainyard_config::policy_plugin::{OciSource, PolicyPlugin, Source};
-use trainyard_controller::plugins::{PluginSource as _, SourceError};
+use trainyard_controller::plugins::PluginSource as _;
 use trainyard_model::{manifest::Manifest, names::sha256_digest, text::clean};
 use trainyard_oci::{Client, Digest, LayoutReference, Location, Pulled, Reference, Signers};
 
-use super::file::{PluginContent, refused};
+use super::{file::PluginContent, refused};
 use crate::{
     args::SourceArgs,
     built_ins,
@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// A plugin whose signature was verified, unless it may be unsigned.
-pub(super) struct Verified {
+pub(super) struct VerifiedPlugin {
     file: Vec<u8>,
     pub(super) version: String,
     pub(super) is_signed: bool,
 }
 
-impl Verified {
+impl VerifiedPlugin {
     /// Takes a plugin from the store, or else from its registry, after its signature was verified as the controller does. Files of the command
     /// line have no signature, so none is used in its place.
     pub(super) fn pull(
@@ -46,10 +46,7 @@ impl Verified {
         let pinned = registries::block_on(registries.pin(&plugin.name, source))?;
         drop(transfer);
         let failed = |message: String| refused(plugin, "source", named(&oci.reference, message));
-        let pinned = pinned.map_err(|error| match error {
-            SourceError::Retry { message, .. } => failed(message),
-            SourceError::Refused(problem) => failed(problem.message),
-        })?;
+        let pinned = pinned.map_err(|error| failed(error.message().to_owned()))?;
         let file = content.stored(&pinned.digest);
         Ok(Self {
             file: file.map_err(|problem| failed(problem.message))?,

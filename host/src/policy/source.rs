@@ -14,8 +14,9 @@ use trainyard_sandbox::{LoadLimits, screen};
 
 use super::{
     Policy,
-    file::{PluginContent, PluginFile, refused},
-    registry::{Verified, check_unverified, pulled},
+    file::{PluginContent, PluginFile},
+    refused,
+    registry::{VerifiedPlugin, check_unverified, pulled},
 };
 use crate::{
     args::SourceArgs,
@@ -25,13 +26,6 @@ use crate::{
 };
 
 impl Policy {
-    /// Verifies the plugins of registries like another policy, unless it has signers of its own.
-    pub(crate) fn verify_like(&mut self, other: &Self) {
-        if self.signers.is_none() {
-            self.signers.clone_from(&other.signers);
-        }
-    }
-
     /// Returns these files, and those that PolicyPlugins name. Files of the command line are not named twice. A built-in plugin that is as new
     /// as the one that a PolicyPlugin names gets its settings.
     pub(crate) fn files(
@@ -138,7 +132,7 @@ impl Finder<'_> {
                 }
             }
             (Source::Oci(oci), Some(signers)) => {
-                let verified = Verified::pull(self.args, signers, plugin, (source, oci))?;
+                let verified = VerifiedPlugin::pull(self.args, signers, plugin, (source, oci))?;
                 let as_what = loaded_as(&plugin.name, Some(&verified.version), verified.is_signed);
                 let replaced = match as_what.map_err(failed)? {
                     LoadedAs::Added => None,

@@ -28,7 +28,7 @@ pub(crate) fn changes(old: &Manifest, new: &Manifest) -> Vec<Change> {
     let needs_grant = |declared: &Declared| {
         let path = declared.path.as_ref()?;
         let is_granted = granted.iter().any(|grant| grant.covers(path));
-        (needed.contains(path) && !is_granted).then_some(Breaks::PolicyFiles)
+        (needed.contains(path) && !is_granted).then_some(Breaks::PolicyPlugins)
     };
     let (before, after) = (declared(old), declared(new));
     for one in after.iter().filter(|one| !before.contains(one)) {
@@ -51,7 +51,7 @@ pub(crate) fn changes(old: &Manifest, new: &Manifest) -> Vec<Change> {
         ),
         (
             "operator configuration",
-            Breaks::PolicyFiles,
+            Breaks::PolicyPlugins,
             &old.operator_config_schema,
             &new.operator_config_schema,
         ),

@@ -39,7 +39,7 @@ pub(crate) enum ChangeKind {
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Breaks {
     /// Operators, in PolicyPlugins.
-    PolicyFiles,
+    PolicyPlugins,
     /// Operators, by a newer release of Trainyard.
     Hosts,
     /// Authors of runtimes.
@@ -81,7 +81,7 @@ impl fmt::Display for Change {
 impl fmt::Display for Breaks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::PolicyFiles => "PolicyPlugins",
+            Self::PolicyPlugins => "PolicyPlugins",
             Self::Hosts => "older releases of Trainyard",
             Self::Runtimes => "runtimes",
             Self::TrainJobs => "TrainJobs",

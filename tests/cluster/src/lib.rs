@@ -71,7 +71,7 @@ pub use kubelet::{Fate, Image, Images, Isolation, Kubelet, NodeSpec, UnknownFate
 pub use kustomize::kustomized;
 pub use lua::lua;
 pub use oracle::{Kueue, Oracle, RunningOracle};
-pub use plugin::{build_plugin, with_manifest};
+pub use plugin::{build_plugin, manifest_of, with_manifest};
 pub use pod_groups::PodGroups;
 pub use pod_row::PodRow;
 pub use ports::Port;

@@ -42,14 +42,34 @@ pub fn build_plugin(
     Ok(())
 }
 
+/// The name of the section that has the manifest.
+const SECTION: &[u8] = b"trainyard:manifest";
+
+/// The length of the magic number, the version and the layer.
+const HEADER: usize = 8;
+
+/// Returns the manifest of a component.
+///
+/// # Errors
+/// The component cannot be read, or has no manifest.
+pub fn manifest_of(component: &[u8]) -> Result<&[u8]> {
+    let header = component.split_at_checked(HEADER);
+    let (_, mut rest) = header.context("the component is truncated")?;
+    while let Some((id, after)) = rest.split_first() {
+        let section = Section::read(*id, after)?;
+        if let Some(manifest) = section.manifest {
+            return Ok(manifest);
+        }
+        rest = section.next;
+    }
+    anyhow::bail!("the component has no manifest")
+}
+
 /// Returns a component with another manifest, like a vendor's plugin with arbitrary claims.
 ///
 /// # Errors
 /// The component cannot be read, or has no manifest.
 pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
-    const SECTION: &[u8] = b"trainyard:manifest";
-    /// The magic number, the version and the layer.
-    const HEADER: usize = 8;
     let mut out = component
         .get(..HEADER)
         .context("the component is truncated")?
@@ -59,13 +79,11 @@ pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
         .context("the component is truncated")?;
     let mut found = false;
     while let Some((id, after)) = rest.split_first() {
-        let (length, body) = number(after)?;
-        let (body, next) = body
-            .split_at_checked(length)
-            .context("the component is truncated")?;
-        let is_manifest =
-            *id == 0 && number(body)?.1.starts_with(SECTION) && number(body)?.0 == SECTION.len();
-        if is_manifest {
+        let Section {
+            manifest: found_now,
+            next,
+        } = Section::read(*id, after)?;
+        if found_now.is_some() {
             let name = [&leb128(SECTION.len())[..], SECTION].concat();
             let body = [&name[..], manifest.as_bytes()].concat();
             out.push(0);
@@ -79,6 +97,33 @@ pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
     }
     ensure!(found, "the component has no manifest");
     Ok(out)
+}
+
+/// A section of a component.
+struct Section<'c> {
+    /// The manifest, if it is the section that has it.
+    manifest: Option<&'c [u8]>,
+    /// What follows.
+    next: &'c [u8],
+}
+
+impl<'c> Section<'c> {
+    /// Reads the section of this kind.
+    fn read(id: u8, after: &'c [u8]) -> Result<Self> {
+        let (length, body) = number(after)?;
+        let (body, next) = body
+            .split_at_checked(length)
+            .context("the component is truncated")?;
+        let manifest = match id {
+            0 => {
+                let (length, named) = number(body)?;
+                let is_manifest = length == SECTION.len();
+                named.strip_prefix(SECTION).filter(|_| is_manifest)
+            }
+            _ => None,
+        };
+        Ok(Self { manifest, next })
+    }
 }
 
 /// Parses a number in LEB128, and returns it with the rest.

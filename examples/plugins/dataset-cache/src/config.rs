@@ -67,7 +67,7 @@ impl CacheConfig {
 fn in_catalog(ctx: &Context, dataset: &str) -> Result<String, Failure> {
     let Some(datasets) = ctx.lookups().find_in_catalog("v1", "ConfigMap", DATASETS) else {
         return Err(refused(
-            "the catalog has no ConfigMap `datasets`; create it in the namespace `catalogNamespace` of the policy file, or set `source` instead of `dataset`",
+            "the catalog has no ConfigMap `datasets`; create it in the namespace `rendering.catalogNamespace` of the controller's configuration, or set `source` instead of `dataset`",
         ));
     };
     datasets.text(&format!("/data/{dataset}")).ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The plugin's configuration in a runtime and in the policy file.
+//! The plugin's configuration in a runtime and in its PolicyPlugin.
 
 use trainyard_sdk::{
     Config,

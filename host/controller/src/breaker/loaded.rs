@@ -49,8 +49,8 @@ impl LoadedBreakers {
     }
 
     /// Whether calls of this phase are paused for all namespaces.
-    pub(crate) fn is_failing_in(&self, phase: Phase) -> bool {
-        self.state().is_failing_in(phase)
+    pub(crate) fn is_paused_in(&self, phase: Phase) -> bool {
+        self.state().is_paused_in(phase)
     }
 
     /// Returns the first phase whose calls are paused for all namespaces, with what is known.

@@ -1,7 +1,9 @@
 //! Circuit breakers for calls of plugins that fail. Time is an argument, except for [`LoadedBreakers`].
 //!
-//! A [`Breaker`] is for one namespace, and `everywhere` finds out whether calls fail in all of them. `plugin` has both for one plugin.
+//! A [`Breaker`] is for one namespace, and `everywhere` finds out whether calls fail in all of them. `plugin` has both for one plugin, and
+//! `all` those of all loaded plugins.
 
+mod all;
 mod everywhere;
 mod loaded;
 mod plugin;
@@ -11,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use all::AllBreakers;
 pub(crate) use everywhere::{Failing, FailureWords, Turn};
 pub(crate) use loaded::LoadedBreakers;
 pub(crate) use plugin::{Asks, Caller, Ended, Refusal};

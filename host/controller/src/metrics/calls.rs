@@ -79,7 +79,10 @@ impl CallMetrics {
         );
         registry.register(
             "trainyard_plugin_errors",
-            "Plugin calls without a result, by the kind of the error: refused, broke, trap, load, limit, missing, busy, open",
+            format!(
+                "Plugin calls without a result, by the kind of the error: {}",
+                CallFailure::KINDS.join(", ")
+            ),
             self.errors.clone(),
         );
     }

@@ -28,7 +28,6 @@ use std::{
 };
 
 use admission::AdmissionMetrics;
-pub(crate) use breakers::Breakers;
 use calls::CallMetrics;
 pub use calls::PluginCall;
 use certificate::CertificateMetrics;
@@ -55,7 +54,7 @@ use trainyard_model::plugin_info::PluginId;
 
 use watches::WatchMetrics;
 
-use crate::{queue::Queue, shadow::Shadow};
+use crate::{breaker::AllBreakers, queue::Queue, shadow::Shadow};
 
 /// The name of the reference's TrainJob controller, which is a label of its metrics.
 const CONTROLLER: &str = "trainjob_controller";
@@ -80,7 +79,7 @@ pub struct Metrics {
     reconcile_failures: Family<FailureLabels, Counter>,
     creation_seconds: Histogram,
     calls: CallMetrics,
-    breakers: Breakers,
+    breakers: AllBreakers,
     plugins_loaded: Family<PluginLabels, Gauge>,
     plan: Family<PlanLabels, Gauge>,
     plugins_refused: Family<FileLabels, Gauge>,
@@ -150,7 +149,7 @@ impl Metrics {
             reconcile_failures: Family::default(),
             creation_seconds: Histogram::new(CREATION_SECONDS),
             calls: CallMetrics::default(),
-            breakers: Breakers::default(),
+            breakers: AllBreakers::default(),
             plugins_loaded: Family::default(),
             plan: Family::default(),
             plugins_refused: Family::default(),
@@ -346,7 +345,7 @@ impl Metrics {
     }
 
     /// The breakers of all loaded plugins.
-    pub(crate) const fn breakers(&self) -> &Breakers {
+    pub(crate) const fn breakers(&self) -> &AllBreakers {
         &self.breakers
     }
 

@@ -83,13 +83,13 @@ impl Leader {
         }
     }
 
-    /// Tells by an Event that a plugin is paused for all namespaces, or no longer. The TrainJobs that wait for it are then reconciled at once.
+    /// Reports by an Event that a plugin is paused for all namespaces, or no longer. Returns whether it is no longer.
     pub(super) fn tell_of_pause(
         &self,
         name: &str,
         state: &PolicyPluginState,
         after: &PolicyPluginStatus,
-    ) {
+    ) -> bool {
         let paused = |status: &PolicyPluginStatus| {
             let mut conditions = status.conditions.iter();
             let found = conditions.find(|it| it.kind == PluginCondition::Paused.name());
@@ -102,10 +102,11 @@ impl Leader {
             (Some(_), None) => {
                 let message = "its calls no longer fail in all namespaces, so it is called again";
                 recorder.note(&object, "PluginResumed", CALLING, &[message]);
-                self.work.queue_unstarted();
+                return true;
             }
             (None, None) | (Some(_), Some(_)) => {}
         }
+        false
     }
 
     /// Warns of revisions that nobody but a controller can have written, and that none has.

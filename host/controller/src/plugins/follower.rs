@@ -267,7 +267,7 @@ impl Plugins {
                 _ => None,
             };
             let skipped = loaded.as_ref().filter(|it| !it.skipped.is_empty());
-            let skipped = skipped.map(|it| words(&it.skipped));
+            let skipped = skipped.map(|it| skipped_in_words(&it.skipped));
             let entry = Replica {
                 pod: self.pod.clone(),
                 uid: String::new(),
@@ -347,7 +347,7 @@ pub(super) fn backoff(failed: u32) -> Duration {
 }
 
 /// Returns which plugins are skipped, and why.
-pub(super) fn words(skipped: &BTreeMap<String, String>) -> String {
+pub(super) fn skipped_in_words(skipped: &BTreeMap<String, String>) -> String {
     let each = skipped.iter();
     let each: Vec<_> = each
         .map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}"))

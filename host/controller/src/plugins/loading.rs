@@ -220,8 +220,9 @@ async fn fetch(source: &dyn PluginSource, plugin: &ResolvedPlugin, mode: Mode) -
 }
 
 impl SourceError {
-    /// What is wrong.
-    pub(super) fn message(&self) -> &str {
+    /// Returns what is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
         match self {
             Self::Retry { message, .. } | Self::Refused(Problem { message, .. }) => message,
         }

@@ -6,13 +6,12 @@ use std::{
     time::SystemTime,
 };
 
-use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::ResolvedPlugin;
 
 use super::{
     Pinned, Problem,
     comparison::{Checked, Compared},
-    rollout::Failures,
+    rollout::{Failures, Watched},
 };
 
 /// What became of the PolicyPlugins when they were considered last.
@@ -96,10 +95,7 @@ pub(super) struct Candidate {
     pub(super) failures: Failures,
     /// The TrainJobs that were rendered with it and with the running revision.
     pub(super) checked: Checked,
-    /// Since when this process sees which TrainJobs fail.
-    pub(super) watched: Option<Timestamp>,
-    /// Why it does not.
-    pub(super) unwatched: String,
+    pub(super) watched: Watched,
     /// When it is checked again which TrainJobs fail.
     pub(super) checks: Option<SystemTime>,
     /// How often it could not be loaded in a row.

@@ -114,8 +114,7 @@ impl PolicyPluginState {
 
     /// Whether the controller acts on nothing that differs in these states. It writes the status itself.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
-        let of = |state: &Self| (state.uid.clone(), state.generation, state.retry.clone());
-        of(self) == of(other)
+        (&self.uid, self.generation, &self.retry) == (&other.uid, other.generation, &other.retry)
     }
 
     /// Its version, as a write compares it.
@@ -341,4 +340,33 @@ pub(crate) fn revision_object(spec: &PluginRevisionSpec, has_run: bool) -> Value
         "metadata": metadata,
         "spec": spec,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_new_value_of_the_annotation_asks_for_another_call_unless_it_is_false() {
+        let state = |retry: Option<&str>| {
+            let annotations = retry.map(|value| json!({RETRY: value}));
+            let object =
+                json!({"metadata": {"name": "stamp", "annotations": annotations}, "spec": {}});
+            PolicyPluginObject::decode(&object.to_string(), 1).unwrap()
+        };
+        for (before, after, asks) in [
+            (None, Some("1"), true),
+            (Some("1"), Some("1"), false),
+            (Some("1"), Some("2"), true),
+            (Some("1"), Some("false"), false),
+            (Some("1"), None, false),
+            (None, Some("false"), false),
+            (Some("false"), Some("1"), true),
+        ] {
+            let asked = state(after).asks_again(&state(before));
+            assert_eq!(asked, asks, "{before:?} {after:?}");
+        }
+    }
 }

@@ -11,11 +11,13 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 use super::{
     Leader, Mode,
     difference::{changed, removed},
-    follower::{backoff, cut, words},
+    follower::{backoff, cut, skipped_in_words},
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
-    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, rolling, running},
+    rollout::{
+        CandidateFacts, Facts, NewStage, Next, RevisionFacts, Watched, next, rolling, running,
+    },
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -111,8 +113,7 @@ impl Leader {
             removed: removed(&running, &spec),
             failures: candidate.failures,
             lagging: self.lagging(&state),
-            watched: candidate.watched,
-            unwatched: candidate.unwatched.clone(),
+            watched: candidate.watched.clone(),
         })
     }
 
@@ -304,8 +305,7 @@ impl Leader {
             // Nobody sees how TrainJobs do with all plugins of the revision, so its share does not grow.
             both => {
                 let mut candidate = self.candidate();
-                candidate.watched = None;
-                candidate.unwatched = cut(&unwatched(both));
+                candidate.watched = Watched::No(cut(&unwatched(both)));
                 return;
             }
         };
@@ -320,7 +320,9 @@ impl Leader {
             .await;
         let mut candidate = self.candidate();
         (candidate.failures, candidate.checked) = (failures, checked);
-        candidate.watched.get_or_insert(plugins.now());
+        if matches!(candidate.watched, Watched::No(_)) {
+            candidate.watched = Watched::Since(plugins.now());
+        }
     }
 
     /// Counts for metrics.
@@ -352,7 +354,7 @@ fn unwatched(both: Option<Both>) -> String {
             let incomplete = [old, new].into_iter().find(|it| !it.skipped.is_empty());
             incomplete.map_or_else(
                 || "the leader does not use it yet".to_owned(),
-                |it| words(&it.skipped),
+                |it| skipped_in_words(&it.skipped),
             )
         }
     }

@@ -37,9 +37,13 @@ use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 use super::{
     clock::TestClock,
     cluster::Cluster,
-    controller::{Controller, Replica},
+    controller::{Controller, Replica, job, runtime},
     function_plugin::FunctionPlugin,
 };
+
+/// A namespace whose place is before 50 %, and one behind.
+pub(crate) const EARLY: &str = "default";
+pub(crate) const LATE: &str = "ml";
 
 /// The annotation that the plugins of the registry set.
 pub(crate) const STAMP: &str = "example.com/stamp";
@@ -85,6 +89,11 @@ impl Artifact {
             manifest,
             run: Arc::new(run),
         }
+    }
+
+    /// The second version of the plugin `stamp`, which claims an annotation more.
+    pub(crate) fn second() -> Self {
+        Self::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"])
     }
 
     /// The same, which also looks up objects.
@@ -400,6 +409,38 @@ impl World {
             clock: TestClock::new(),
             settings,
         }
+    }
+
+    /// A cluster with a runtime that uses a plugin, and a queued TrainJob.
+    pub(crate) fn stamped() -> Self {
+        let world = Self::new();
+        world.cluster.put(runtime("stamped", &["stamp"]));
+        world.cluster.put(job(LATE, "queued", "stamped", true));
+        world.upgrade(&Artifact::stamp("stamp", "1.0.0"));
+        world
+    }
+
+    /// The same with a queued TrainJob in both namespaces, where half of the namespaces get a change first.
+    pub(crate) fn half() -> Self {
+        let mut world = Self::stamped();
+        world.settings.plugins.rollout.steps = vec![50];
+        world.settings.plugins.rollout.interval = Duration::from_secs(30);
+        world.cluster.put(job(EARLY, "queued", "stamped", true));
+        world
+    }
+
+    /// Starts a controller, and waits until the first version runs.
+    pub(crate) async fn running(&self) -> Controller {
+        let controller = self.start("one").await;
+        self.until_stamped(LATE, "queued", "1.0.0").await;
+        self.until_condition("stamp", "Active", "True", "Running")
+            .await;
+        controller
+    }
+
+    /// Declares a version of the plugin `stamp`.
+    pub(crate) fn upgrade(&self, artifact: &Artifact) {
+        self.declare("stamp", &self.registry.push(artifact));
     }
 
     /// Elects leaders, so that several controllers can run.

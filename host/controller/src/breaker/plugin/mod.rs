@@ -146,7 +146,7 @@ impl PluginBreakers {
     }
 
     /// Whether calls of this phase are paused for all namespaces.
-    pub(crate) fn is_failing_in(&self, phase: Phase) -> bool {
+    pub(crate) fn is_paused_in(&self, phase: Phase) -> bool {
         self.phases.get(&phase).is_some_and(Everywhere::is_paused)
     }
 

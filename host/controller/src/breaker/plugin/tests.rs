@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::breaker::everywhere::REMEMBERED;
+use crate::breaker::{LONGEST_PAUSE, PAUSE, everywhere::REMEMBERED};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -133,12 +133,12 @@ fn phases_fail_apart() {
     let ended = (CallEnd::Answered, None);
     let ended = world.breakers.ended((&build, Asks::ToUse), ended, now);
     assert_eq!(ended, Ended::default());
-    assert!(world.breakers.is_failing_in(Phase::Transform));
-    assert!(!world.breakers.is_failing_in(Phase::Build));
+    assert!(world.breakers.is_paused_in(Phase::Transform));
+    assert!(!world.breakers.is_paused_in(Phase::Build));
 }
 
 #[test]
-fn a_person_lets_it_go_on() {
+fn a_paused_plugin_can_be_resumed() {
     let mut world = paused();
     assert!(world.breakers.resume() && !world.breakers.resume());
     assert!(!world.is_paused());
@@ -156,6 +156,16 @@ fn a_pause_that_nobody_asks_about_is_forgotten() {
     }
     world.pass(WINDOW + SECOND);
     assert!(!world.is_paused());
+}
+
+#[test]
+fn a_plugin_that_is_not_called_any_more_has_no_open_breaker() {
+    let mut world = paused();
+    assert_eq!(world.breakers.open(world.now), 1);
+    world.pass(PAUSE + LONGEST_PAUSE);
+    assert_eq!(world.breakers.open(world.now), 1);
+    world.pass(SECOND);
+    assert_eq!(world.breakers.open(world.now), 0);
 }
 
 #[test]

@@ -199,7 +199,7 @@ async fn judge(
         (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
         (Err(old), Err(new)) if !may_pass(&old) && !may_pass(&new) => Pair::Same,
         // Its calls time out in all namespaces, as this one has just done, and those of the older one do not.
-        (Ok(_), Err(new)) if new.fails_everywhere() => Pair::Refused,
+        (Ok(_), Err(new)) if new.paused().is_some() => Pair::Refused,
         // Neither has got to the plugins.
         (Err(old), Err(new)) if is_of_runtime(&old) && is_of_runtime(&new) => Pair::Same,
         (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,

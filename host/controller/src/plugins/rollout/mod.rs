@@ -94,10 +94,22 @@ pub(crate) struct CandidateFacts {
     pub(crate) failures: Failures,
     /// The replicas that have not loaded it.
     pub(crate) lagging: usize,
-    /// Since when this process sees which TrainJobs fail with it; `None` if it does not. A share that nobody watches tells nothing.
-    pub(crate) watched: Option<Timestamp>,
-    /// Why it does not.
-    pub(crate) unwatched: String,
+    pub(crate) watched: Watched,
+}
+
+/// Whether this process sees which TrainJobs fail with a revision. A share that nobody watches tells nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// It does since that time.
+    Since(Timestamp),
+    /// It does not, for this reason.
+    No(String),
+}
+
+impl Default for Watched {
+    fn default() -> Self {
+        Self::No(String::new())
+    }
 }
 
 /// How two revisions render the same TrainJobs and runtimes.

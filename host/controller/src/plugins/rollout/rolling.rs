@@ -6,8 +6,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use trainyard_config::policy_plugin::Stage;
 
 use super::{
-    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, is_rolling, rolling,
-    running, stage, write,
+    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, Watched, is_rolling,
+    rolling, running, stage, write,
 };
 
 /// The reasons of a revision that waits for the annotation `trainyard.dev/accept`.
@@ -16,8 +16,8 @@ pub(super) const REFUSES: &str = "NewRefusals";
 
 /// The reason of a share that grows, and those of one that does not.
 pub(crate) const PROGRESSES: &str = "Progressing";
-pub(super) const UNWATCHED: &str = "NotWatched";
-pub(super) const LAGS: &str = "ReplicasLag";
+const UNWATCHED: &str = "NotWatched";
+const LAGS: &str = "ReplicasLag";
 
 /// The reason of a revision that runs without a comparison because what ran is lost.
 pub(crate) const UNCOMPARED: &str = "NothingToCompareWith";
@@ -176,16 +176,9 @@ impl Rolling<'_> {
         // Neither an earlier leader, whose memory of failures is lost, nor the clock alone proves a share.
         // A time in the future was written by another clock.
         let since = since.filter(|since| *since <= self.facts.now);
-        let Some(watched) = known.watched else {
-            let says = since.map(|since| after(since, UNWATCHED_FOR));
-            if says.is_some_and(|says| self.facts.now < says) {
-                return Next::Wait(says);
-            }
-            let message = format!(
-                "it keeps {percent} % of the namespaces, because the leader cannot watch which TrainJobs fail with it: {}",
-                known.unwatched
-            );
-            return self.wait(None, UNWATCHED, message);
+        let watched = match known.watched {
+            Watched::Since(watched) => watched,
+            Watched::No(why) => return self.unwatched(since, &why),
         };
         let since = since.map_or(watched, |since| since.max(watched));
         let ends = after(since, self.facts.settings.interval);
@@ -209,6 +202,19 @@ impl Rolling<'_> {
             percent,
             "the share had no more failures than the running revision",
         )
+    }
+
+    /// Waits until this process sees which TrainJobs fail, and then says why it does not.
+    fn unwatched(&self, since: Option<Timestamp>, why: &str) -> Next {
+        let says = since.map(|since| after(since, UNWATCHED_FOR));
+        if says.is_some_and(|says| self.facts.now < says) {
+            return Next::Wait(says);
+        }
+        let message = format!(
+            "it keeps {} % of the namespaces, because the leader cannot watch which TrainJobs fail with it: {why}",
+            self.revision.percent
+        );
+        self.wait(None, UNWATCHED, message)
     }
 
     /// Goes to the next share after one, or to all namespaces.

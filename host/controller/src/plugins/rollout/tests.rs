@@ -56,7 +56,7 @@ impl World {
             revisions,
             wanted: wanted.to_owned(),
             known: CandidateFacts {
-                watched: Some(minutes(0)),
+                watched: Watched::Since(minutes(0)),
                 ..CandidateFacts::default()
             },
             now: minutes(0),
@@ -440,8 +440,7 @@ fn a_share_that_nobody_watches_says_so_until_somebody_does() {
     ];
     let mut world = World::of(all, "b");
     world.revisions[1].percent = 50;
-    world.known.watched = None;
-    world.known.unwatched = "plugin a is skipped".to_owned();
+    world.known.watched = Watched::No("plugin a is skipped".to_owned());
     // Replicas have just begun to load it.
     assert_eq!(world.act(), Next::Wait(Some(minutes(1))));
     world.now = minutes(1);
@@ -452,12 +451,16 @@ fn a_share_that_nobody_watches_says_so_until_somebody_does() {
     let of = |said: &NewStage| (said.stage, said.percent, said.reason, said.begins);
     assert_eq!(of(&said), (Stage::Share, 50, "NotWatched", false));
     assert_eq!(world.act(), Next::Wait(None));
-    world.known.watched = Some(minutes(1));
+    world.known.watched = Watched::Since(minutes(1));
     let Next::Write(said) = world.act() else {
         panic!("it still says so")
     };
     assert_eq!(of(&said), (Stage::Share, 50, "Progressing", false));
     assert_eq!(world.act(), Next::Wait(Some(minutes(6))));
+}
+
+fn watched_since(time: Option<Timestamp>) -> Watched {
+    time.map_or_else(Watched::default, Watched::Since)
 }
 
 #[test]
@@ -472,7 +475,7 @@ fn a_share_grows_only_after_it_was_watched() {
         );
         world.revisions[1].percent = 50;
         world.revisions[1].since = since;
-        (world.known.watched, world.now) = (watched, now);
+        (world.known.watched, world.now) = (watched_since(watched), now);
         world.act();
         world.stage(2) == Some(Stage::Running)
     };
@@ -614,7 +617,7 @@ proptest! {
                 },
                 Change::Deletes(at) => world.delete(at),
                 Change::Restarts => world.restart(),
-                Change::Watched(is) => world.known.watched = is.then_some(world.now),
+                Change::Watched(is) => world.known.watched = watched_since(is.then_some(world.now)),
                 Change::Proposes => {
                     let was_back = |it: &&RevisionFacts| it.hash == world.wanted;
                     let newest = before.revisions.iter().rev().find(was_back);
@@ -625,7 +628,7 @@ proptest! {
             }
         }
         // Facts stop.
-        world.known.watched = Some(world.now);
+        world.known.watched = Watched::Since(world.now);
         for it in &mut world.revisions {
             it.asked.retry = false;
         }

@@ -143,7 +143,8 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "Loaded",
             "it is loaded with the settings of this object",
         ),
-        PluginCondition::Permitted if is_built_in => of(
+        // Nobody has asked about the permissions of the plugin that is not used.
+        PluginCondition::Permitted if is_built_in || proposed.built_in.is_some() => of(
             ConditionStatus::True,
             "BuiltIn",
             "the role of the controller has its permissions",

@@ -99,7 +99,11 @@ impl Leader {
         plugins.metrics.set_inactive_policies(inactive);
         for (name, state, status) in changed {
             match plugins.write_policy_status((&name, &state), &status).await {
-                Ok(()) => self.tell_of_pause(&name, &state, &status),
+                Ok(()) => {
+                    if self.tell_of_pause(&name, &state, &status) {
+                        self.work.queue_unstarted();
+                    }
+                }
                 // The watch shows the change, or the next tick writes the status.
                 Err(error) if code(&error) == Some(409) => {}
                 Err(error) => {

@@ -9,11 +9,6 @@ use trainyard_render::Problem;
 use super::ReconcileError;
 
 impl ReconcileError {
-    /// Whether a plugin is paused for all namespaces.
-    pub(crate) fn fails_everywhere(&self) -> bool {
-        self.paused().is_some()
-    }
-
     /// Returns the plugin that is paused for all namespaces; `None` if none is the reason.
     pub(crate) fn paused(&self) -> Option<&PluginId> {
         let Self::Busy(problems) = self else {

@@ -78,7 +78,7 @@ impl ReconcileError {
             Self::NoRuntime { .. } => ("no_runtime", "RuntimeNotFound"),
             Self::Runtime { .. } => ("runtime", "InvalidRuntime"),
             Self::Render(_) => ("render", "Refused"),
-            Self::Busy(_) if self.fails_everywhere() => ("paused", "PluginPaused"),
+            Self::Busy(_) if self.paused().is_some() => ("paused", "PluginPaused"),
             Self::Busy(_) => ("busy", "RenderingTimeout"),
             Self::NoObject(_) => ("no_object", "ObjectNotFound"),
             Self::Secret(_) => ("secret", "SecretRequested"),
