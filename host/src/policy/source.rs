@@ -5,7 +5,7 @@ use std::{
     sync::Once,
 };
 
-use trainyard_api::Located;
+use trainyard_api::{Located, Location};
 use trainyard_config::policy_plugin::{PolicyPlugin, Source};
 use trainyard_controller::plugins::Problem;
 use trainyard_model::{manifest::Manifest, names::sha256_digest, text::clean};
@@ -15,6 +15,8 @@ use trainyard_sandbox::{LoadLimits, screen};
 use super::{
     Policy,
     file::{PluginContent, PluginFile, refused},
+    missing::Missing,
+    read::{FLAGS, differ},
     registry::{Verified, check_unverified, pulled},
 };
 use crate::{
@@ -25,11 +27,22 @@ use crate::{
 };
 
 impl Policy {
-    /// Verifies the plugins of registries like another policy, unless it has signers of its own.
-    pub(crate) fn verify_like(&mut self, other: &Self) {
-        if self.signers.is_none() {
-            self.signers.clone_from(&other.signers);
+    /// Verifies the plugins of registries like another policy, which must not have other signers.
+    pub(crate) fn verify_like(&mut self, other: &Self) -> Result<(), Located> {
+        match (&self.signers, &other.signers) {
+            (Some(own), Some(signers)) if own != signers => {
+                let place = other.signers_place.as_ref();
+                let place = place.map_or_else(|| FLAGS.to_owned(), Location::to_string);
+                let own = self.signers_place.clone().unwrap_or_default();
+                return Err(differ(&own, &place));
+            }
+            (None, Some(_)) => {
+                self.signers.clone_from(&other.signers);
+                self.signers_place.clone_from(&other.signers_place);
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// Returns these files, and those that PolicyPlugins name. Files of the command line are not named twice. A built-in plugin that is as new
@@ -39,6 +52,21 @@ impl Policy {
         given: Vec<PathBuf>,
         args: &SourceArgs,
     ) -> Result<Vec<PluginFile>, ErrorList> {
+        let (files, missing) = self.available_files(given, args);
+        let mut failure = ErrorList::default();
+        for missing in missing {
+            failure.absorb(missing.errors);
+        }
+        failure.or_ok(files)
+    }
+
+    /// Returns files like [`Self::files`], and the PolicyPlugins whose plugin is not available. Their settings have no effect, but nothing else
+    /// may have their names.
+    pub(crate) fn available_files(
+        &mut self,
+        given: Vec<PathBuf>,
+        args: &SourceArgs,
+    ) -> (Vec<PluginFile>, Vec<Missing>) {
         let given = given.into_iter().map(|path| PluginFile {
             content: PluginContent::File(path),
             wanted: None,
@@ -49,17 +77,15 @@ impl Policy {
             args,
             signers: self.signers.as_ref(),
         };
-        let mut failure = ErrorList::default();
         let is_of_registry =
             |plugin: &PolicyPlugin| matches!(plugin.spec.source, Some(Source::Oci(_)));
         if self.signers.is_none() && self.plugins.iter().any(is_of_registry) {
             WARNED.call_once(|| report::warn(NOT_VERIFIED));
         }
-        for plugin in &mut self.plugins {
-            let Some(source) = plugin.spec.source.clone() else {
-                continue;
-            };
-            match finder.add(plugin, &source) {
+        let mut missing = Vec::new();
+        for mut plugin in std::mem::take(&mut self.plugins) {
+            let source = plugin.spec.source.clone();
+            match source.map_or(Ok(None), |source| finder.add(&plugin, &source)) {
                 Ok(None) => {}
                 Ok(Some(why)) => {
                     report::warn(Located {
@@ -69,10 +95,14 @@ impl Policy {
                     // It is that of the plugin which is not used.
                     plugin.spec.digest = None;
                 }
-                Err(errors) => failure.absorb(errors),
+                Err(errors) => {
+                    missing.push(Missing { plugin, errors });
+                    continue;
+                }
             }
+            self.plugins.push(plugin);
         }
-        failure.or_ok(finder.files)
+        (finder.files, missing)
     }
 }
 
