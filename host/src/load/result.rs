@@ -223,14 +223,11 @@ impl LoadResult {
         let replaced = files.iter().filter_map(|file| file.replaced.as_ref());
         let replaced: BTreeSet<_> = replaced.map(|manifest| &*manifest.name).collect();
         for plugin in BUILT_INS {
-            if loading.leaves_out(plugin.name()) {
-                continue;
-            }
             if let Some(gate) = closed_gate(plugin.name(), policy) {
                 self.leave_out(plugin, policy, gate);
                 continue;
             }
-            if replaced.contains(plugin.name()) {
+            if loading.leaves_out(plugin.name()) || replaced.contains(plugin.name()) {
                 continue;
             }
             let defaults = Settings::built_in();
@@ -318,7 +315,7 @@ impl Name<'_> {
 }
 
 /// Returns the feature gate of a built-in plugin, if it is off.
-fn closed_gate(name: &str, policy: &Policy) -> Option<FeatureGate> {
+pub(super) fn closed_gate(name: &str, policy: &Policy) -> Option<FeatureGate> {
     let gate = built_ins::feature_gate(name).ok().flatten()?;
     (!policy.is_on(gate)).then_some(gate)
 }
