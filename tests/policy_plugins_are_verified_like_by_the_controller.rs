@@ -360,3 +360,193 @@ fn built_in_plugin_that_is_as_new_is_used_with_a_warning() {
     );
     assert_ne!(version(&plan, "torch"), "0.0.1");
 }
+
+impl Stored {
+    /// Writes a controller's configuration of files, by which the key may sign these plugins.
+    fn configure_controller(&self, key: &Key, plugins: &str) {
+        let more = "  store: store\npolicyFile: policies\npluginDir: plugins\n";
+        self.configure("controller.yaml", key, plugins, more);
+    }
+
+    /// Starts the controller, which ends once its plugins are loaded. Returns the line with those, and the lines about skipped ones.
+    fn started(&self) -> (String, String) {
+        let output = self.site.run(&[
+            "controller",
+            "--log-format=text",
+            "--kubeconfig=missing",
+            "--config=controller.yaml",
+        ]);
+        let log = stderr(&output);
+        let lines = |text: &str| {
+            let lines = log.lines().filter(|line| line.contains(text));
+            lines.map(|line| format!("{line}\n")).collect::<String>()
+        };
+        let loaded = lines("plugins are loaded");
+        assert!(!loaded.is_empty(), "{log}");
+        (loaded, lines("plugin skipped"))
+    }
+}
+
+#[test]
+fn controller_loads_no_file_in_place_of_what_a_source_decides() {
+    let it = Stored::new();
+    let signed = it.put("torch", json!({"version": "99.0.0"}));
+    it.sign(&signed, &it.key);
+    it.declare_oci("torch", &signed, "");
+    let rack = it.rack();
+    it.sign(&rack, &it.key);
+    it.configure_controller(&it.key, "torch, rack");
+    // What was pushed is no file of the plugin directory any more.
+    let directory = it.site.path().join("plugins");
+    fs::remove_file(directory.join("rack.wasm")).unwrap();
+    let (loaded, skipped) = it.started();
+    assert!(
+        loaded.contains("torch 99.0.0") && loaded.contains("rack 1.0.0"),
+        "{loaded}"
+    );
+    assert_eq!(skipped, "");
+    let writes = claims(&[], &["pod-sets[@trainer].containers[node].image"]);
+    let with_version = |mut manifest: Value| {
+        manifest["version"] = json!("66.6.6");
+        manifest
+    };
+    plugin(&directory, "torch", with_version(json!({})));
+    plugin(&directory, "rack", with_version(writes));
+    let (loaded, skipped) = it.started();
+    assert!(
+        loaded.contains("torch 99.0.0")
+            && loaded.contains("rack 1.0.0")
+            && !loaded.contains("66.6.6"),
+        "{loaded}"
+    );
+    for name in ["torch", "rack"] {
+        let expected = format!(
+            "policies/{name}.yaml:4: PolicyPlugin {name}: spec.source: decides which plugin has the name `{name}`, so the plugin file plugins/{name}.wasm is not loaded; rename the plugin, or remove the file"
+        );
+        assert!(skipped.contains(&expected), "{skipped}");
+    }
+    // Also if what is signed cannot be loaded: then nothing has the name, neither the file nor the built-in plugin.
+    it.configure_controller(&Key::new(), "torch, rack");
+    let (loaded, skipped) = it.started();
+    for absent in ["torch ", "rack ", "66.6.6"] {
+        assert!(!loaded.contains(absent), "{absent}: {loaded}");
+    }
+    assert!(
+        skipped.contains("is signed with none of the keys")
+            && skipped.contains("decides which plugin has the name `torch`"),
+        "{skipped}"
+    );
+    // A command refuses it with the same words.
+    let flags = ["--signers", "named.yaml", "--plugin-dir", "plugins"];
+    it.configure("named.yaml", &it.key, "torch, rack", "");
+    let error = it.error(&flags);
+    assert!(
+        error.contains("decides which plugin has the name `torch`"),
+        "{error}"
+    );
+}
+
+#[test]
+fn controller_starts_without_a_plugin_that_is_not_available() {
+    let it = Stored::new();
+    let rack = it.rack();
+    it.sign(&rack, &it.key);
+    let lost = format!("{REGISTRY}/lost@sha256:{}", "0".repeat(64));
+    it.declare_oci("lost", &lost, "");
+    it.declare_oci("other", &lost.replace("lost@", "other@"), "");
+    it.configure_controller(&it.key, "rack, lost");
+    fs::remove_file(it.site.path().join("plugins/rack.wasm")).unwrap();
+    let (loaded, skipped) = it.started();
+    // `plugins.store` of the configuration has it, and nothing answers for the registry.
+    assert!(
+        loaded.contains("rack 1.0.0") && loaded.contains("torch "),
+        "{loaded}"
+    );
+    assert!(
+        !loaded.contains("lost ") && !loaded.contains("other "),
+        "{loaded}"
+    );
+    let lines: Vec<_> = skipped.lines().collect();
+    assert_eq!(lines.len(), 2, "{skipped}");
+    for (line, name) in lines.iter().zip(["lost", "other"]) {
+        let place = format!("policies/{name}.yaml:4: PolicyPlugin {name}: spec.source");
+        assert!(
+            line.contains(&place) && line.contains(&format!("{REGISTRY}/{name}")),
+            "{line}"
+        );
+    }
+    assert!(
+        lines[1].contains("no signer of the controller's configuration may sign `other`"),
+        "{skipped}"
+    );
+}
+
+#[test]
+fn signed_plugin_of_a_feature_gate_is_left_out_with_it() {
+    let it = Stored::new();
+    let reference = it.put("train-job-status", json!({"version": "99.0.0"}));
+    it.sign(&reference, &it.key);
+    it.declare_oci("train-job-status", &reference, "");
+    it.configure("named.yaml", &it.key, "train-job-status", "");
+    let (plan, _) = it.plan(&["--signers", "named.yaml"]);
+    assert_eq!(version(&plan, "train-job-status"), "");
+    let (plan, _) = it.plan(&[
+        "--signers",
+        "named.yaml",
+        "--feature-gates=TrainJobStatus=true",
+    ]);
+    assert_eq!(version(&plan, "train-job-status"), "99.0.0");
+}
+
+#[test]
+fn policies_that_are_compared_have_the_same_signers() {
+    let it = Stored::new();
+    let reference = it.rack();
+    it.sign(&reference, &it.key);
+    let write = |folder: &str, key: &Key| {
+        it.configure(&format!("{folder}/config.yaml"), key, "rack", "");
+        let source = it.site.path().join("policies/rack.yaml");
+        fs::copy(source, it.site.path().join(folder).join("rack.yaml")).unwrap();
+    };
+    write("now", &it.key);
+    write("next", &it.key);
+    let args = [
+        "plan",
+        "--plugin-store",
+        "store",
+        "--policy",
+        "now",
+        "--against-policy",
+        "next",
+    ];
+    assert_eq!(stderr(&it.site.run(&args)), "");
+    write("next", &Key::new());
+    let error = it.site.error(&args);
+    assert!(
+        error.contains("next/config.yaml:3: plugins: has other signers or repositories than now/config.yaml:3: plugins; remove one of the two"),
+        "{error}"
+    );
+}
+
+#[test]
+fn kustomization_that_is_not_built_is_a_warning() {
+    let it = Stored::new();
+    let reference = it.rack();
+    it.sign(&reference, &it.key);
+    it.configure("policies/config.yaml", &it.key, "rack", "");
+    let args = ["plan", "--plugin-store", "store", "--policy", "policies"];
+    it.site.write(
+        "policies/kustomization.yaml",
+        "resources: [rack.yaml, config.yaml]\n",
+    );
+    assert_eq!(stderr(&it.site.run(&args)), "");
+    it.site.write(
+        "policies/kustomization.yaml",
+        "resources: [rack.yaml, config.yaml]\npatches: []\n",
+    );
+    let printed = stderr(&it.site.run(&args));
+    assert!(
+        printed.contains("policies/kustomization.yaml") && printed.contains("the Kustomization is not built, so its patches has no effect; pass the output of `kubectl kustomize` instead"),
+        "{printed}"
+    );
+}

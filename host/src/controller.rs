@@ -33,12 +33,12 @@ use trainyard_controller::{
 use trainyard_model::text::clean;
 
 use crate::{
-    args::{DEFAULT_CACHE_SIZE, PluginArgs},
+    args::{DEFAULT_CACHE_SIZE, PluginArgs, SourceArgs},
     cluster::ClusterArgs,
     cluster_plugins::{self, Places, Shared},
     load::{self, CodeLoading, LenientLoad, Loading},
     log, output,
-    policy::{self, Declared, Policy},
+    policy::{self, Declared, Missing, Policy},
     report::{self, ErrorList},
 };
 
@@ -235,12 +235,16 @@ fn plugins(
     let policy = Policy::new(declared.plugins, declared.sections)?;
     let policy = policy.for_process(settings.feature_gates.clone(), status_url.clone());
     let mut policy = policy.with_signers(Some(settings.plugins.signers.clone()));
-    let files = match is_cluster {
+    let (files, missing) = match is_cluster {
         // PolicyPlugins name those that are loaded.
-        true => Vec::new(),
+        true => (Vec::new(), Vec::new()),
         false => {
             let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
-            policy.files(files, &args.load.source)?
+            let source = SourceArgs {
+                plugin_store: store(args, settings),
+                registry: args.load.source.registry.clone(),
+            };
+            policy.available_files(files, &source)
         }
     };
     let sizes = Sizes::for_cores(load::cores());
@@ -252,10 +256,16 @@ fn plugins(
         metrics: metrics.clone(),
     });
     let wrap = |plugin| shared.wrap(plugin);
-    let loading = Loading::new(&shared.loader, CodeLoading::Eager).wrapping(&wrap);
-    let load = LenientLoad::load(&loading, &files, &policy, Vec::new())?;
+    let loading = Loading::new(&shared.loader, CodeLoading::Eager)
+        .wrapping(&wrap)
+        // The TrainJobs that need one of them wait, even if a built-in plugin has its name.
+        .without(missing.iter().map(|it| it.name().to_owned()));
+    let skipped = missing.iter().map(Missing::skipped).collect();
+    let load = LenientLoad::load(&loading, &files, &policy, skipped)?;
     log_loaded(&load, settings, policy_digest.as_deref());
-    for (file, why) in &load.refused {
+    let missing = missing.iter().map(Missing::refusal);
+    for (file, why) in load.refused.iter().cloned().chain(missing) {
+        let (file, why) = (file.as_str(), why.as_str());
         metrics.plugin_refused(file);
         tracing::error!(file, why, "plugin skipped");
     }
@@ -334,12 +344,17 @@ fn log_files(directory: &Path) {
     }
 }
 
-/// Returns where plugins of the cluster come from.
-fn places(args: &ControllerArgs, settings: &Settings) -> Result<Places, ErrorList> {
+/// Returns the directory that keeps plugins of registries; `None` if none is given and there is no home directory.
+fn store(args: &ControllerArgs, settings: &Settings) -> Option<PathBuf> {
     let cache = args.load.cache.cache_dir.as_ref();
     let in_cache = || Some(cache?.join("store"));
     let store = settings.plugins.store.clone().or_else(in_cache);
-    let store = store.or_else(|| policy::store(None)).ok_or_else(|| {
+    store.or_else(|| policy::store(None))
+}
+
+/// Returns where plugins of the cluster come from.
+fn places(args: &ControllerArgs, settings: &Settings) -> Result<Places, ErrorList> {
+    let store = store(args, settings).ok_or_else(|| {
         ErrorList::from_iter([
             "plugins.store: is not set, and there is no cache directory, because HOME is not set; set it, or pass --cache-dir",
         ])

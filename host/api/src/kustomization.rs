@@ -28,7 +28,8 @@ fn is_name_of_one(file: &str) -> bool {
 }
 
 /// Returns the fields of a Kustomization that change objects, or add objects that are not in the files of its folder.
-pub(crate) fn fields_beyond_the_folder(document: &Value) -> Vec<&str> {
+#[must_use]
+pub fn fields_beyond_the_folder(document: &Value) -> Vec<&str> {
     let has_effect = |(field, value): &(&String, &Value)| match field.as_str() {
         "apiVersion" | "kind" | "metadata" => false,
         "resources" => !names_files_alone(value),

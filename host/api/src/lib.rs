@@ -44,7 +44,7 @@ pub use error::{InputError, InputErrors};
 pub use fields::{FieldError, FieldErrors, FieldProblem};
 pub use inputs::Inputs;
 pub use jobset::JobSet;
-pub use kustomization::is_kustomization;
+pub use kustomization::{fields_beyond_the_folder, is_kustomization};
 pub use location::{Located, Location, ObjectId, Source};
 pub use object::{Metadata, Object};
 pub use object_role::{FirstLocations, ObjectRole};

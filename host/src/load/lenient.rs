@@ -5,7 +5,10 @@ use std::sync::Arc;
 use trainyard_model::{plan::PlanError, plugin::Plugin};
 use trainyard_render::{Renderer, SkippedPlugin};
 
-use super::{Loading, Origin, Refused, declared, result::LoadResult};
+use super::{
+    Loading, Origin, Refused, declared,
+    result::{LoadResult, closed_gate},
+};
 use crate::{
     policy::{PluginFile, Policy},
     report::ErrorList,
@@ -45,6 +48,12 @@ impl LenientLoad {
             };
             plugins.refused.push(refused);
         };
+        // No TrainJob needs a plugin whose feature gate is off.
+        let is_needed = |one: &SkippedPlugin| {
+            let declared = one.declared.as_ref();
+            declared.is_none_or(|it| closed_gate(&it.name, policy).is_none())
+        };
+        let missing = missing.into_iter().filter(is_needed);
         let skipped = plugins.refused.iter().filter_map(Refused::skipped);
         let skipped = skipped.chain(plugins.left_out()).chain(missing);
         let renderer = renderer.with_skipped(skipped.collect());

@@ -58,6 +58,15 @@ pub(super) enum Refused {
         name: String,
         wanted: String,
     },
+    /// The source of a PolicyPlugin decides which plugin has its name.
+    #[error(
+        "{place}: decides which plugin has the name `{name}`, so {origin} is not loaded; rename the plugin, or remove the file"
+    )]
+    Decided {
+        place: String,
+        origin: Origin,
+        name: String,
+    },
     /// The same file was passed before.
     #[error("the plugin file {} is passed twice; pass it once", output::path(.0))]
     SameFile(PathBuf),
@@ -83,6 +92,7 @@ impl Refused {
             Self::Load { error, .. } => error.file.clone(),
             Self::SameName { second: origin, .. }
             | Self::WrongName { origin, .. }
+            | Self::Decided { origin, .. }
             | Self::Conflict { origin, .. } => match origin {
                 Origin::BuiltIn => origin.to_string(),
                 Origin::File(file) => output::path(file),
@@ -97,15 +107,22 @@ impl Refused {
         match self {
             Self::Load { declared, .. } => declared.as_ref(),
             Self::Conflict { declared, .. } => Some(declared),
-            Self::SameName { .. } | Self::WrongName { .. } | Self::SameFile(_) => None,
+            Self::SameName { .. }
+            | Self::WrongName { .. }
+            | Self::Decided { .. }
+            | Self::SameFile(_) => None,
         }
     }
 
-    /// Returns the plugin for the errors of TrainJobs that need it. `None` if a loaded plugin replaces it.
+    /// Returns the plugin for the errors of TrainJobs that need it. `None` if a loaded plugin replaces it, or another one
+    /// should have its name.
     pub(super) fn skipped(&self) -> Option<SkippedPlugin> {
         if matches!(
             self,
-            Self::SameName { .. } | Self::WrongName { .. } | Self::SameFile(_)
+            Self::SameName { .. }
+                | Self::WrongName { .. }
+                | Self::Decided { .. }
+                | Self::SameFile(_)
         ) {
             return None;
         }

@@ -49,16 +49,16 @@ impl LoadResult {
         policy: &Policy,
         load: impl Fn(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
     ) {
-        self.add_wanted(origin, defaults, policy, None, load);
+        self.add_named(origin, defaults, policy, Name::Any, load);
     }
 
-    /// Loads a plugin like [`Self::add`]. If a PolicyPlugin names its file, it must have that name.
-    fn add_wanted(
+    /// Loads a plugin like [`Self::add`], if it may have its name.
+    fn add_named(
         &mut self,
         origin: Origin,
         defaults: Settings,
         policy: &Policy,
-        wanted: Option<&(String, Location)>,
+        allowed: Name<'_>,
         load: impl Fn(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
     ) {
         let mut declared = None;
@@ -75,15 +75,8 @@ impl LoadResult {
             }),
         };
         let found = declared.as_ref().map(|declared| &declared.name);
-        if let (Some((wanted, place)), Some(name)) = (wanted, found)
-            && wanted != name
-        {
-            self.refused.push(Refused::WrongName {
-                place: place.to_string(),
-                origin,
-                name: name.clone(),
-                wanted: wanted.clone(),
-            });
+        if let Some(refused) = found.and_then(|name| allowed.refusal(name, &origin, policy)) {
+            self.refused.push(refused);
             return;
         }
         match loaded {
@@ -230,13 +223,11 @@ impl LoadResult {
         let replaced = files.iter().filter_map(|file| file.replaced.as_ref());
         let replaced: BTreeSet<_> = replaced.map(|manifest| &*manifest.name).collect();
         for plugin in BUILT_INS {
-            if loading.leaves_out(plugin.name()) || replaced.contains(plugin.name()) {
+            if let Some(gate) = closed_gate(plugin.name(), policy) {
+                self.leave_out(plugin, policy, gate);
                 continue;
             }
-            if let Ok(Some(gate)) = built_ins::feature_gate(plugin.name())
-                && !policy.is_on(gate)
-            {
-                self.leave_out(plugin, policy, gate);
+            if loading.leaves_out(plugin.name()) || replaced.contains(plugin.name()) {
                 continue;
             }
             let defaults = Settings::built_in();
@@ -253,9 +244,14 @@ impl LoadResult {
                     continue;
                 }
             }
+            // The gate of a built-in plugin is also that of what replaces it.
+            let replaced = file.replaced.as_ref();
+            if replaced.is_some_and(|it| closed_gate(&it.name, policy).is_some()) {
+                continue;
+            }
             let origin = Origin::from(&file.content);
-            let wanted = file.wanted.as_ref();
-            self.add_wanted(origin, file.defaults(), policy, wanted, |settings| {
+            let allowed = file.wanted.as_ref().map_or(Name::Free, Name::Wanted);
+            self.add_named(origin, file.defaults(), policy, allowed, |settings| {
                 loading.content(&file.content, settings)
             });
         }
@@ -284,6 +280,44 @@ impl LoadResult {
             .map(super::disabled_by_operator)
             .chain(gated)
     }
+}
+
+/// Which name a plugin may have.
+#[derive(Clone, Copy)]
+enum Name<'n> {
+    /// Any name.
+    Any,
+    /// A name that no source of a PolicyPlugin decides.
+    Free,
+    /// That of the PolicyPlugin which has it as source.
+    Wanted(&'n (String, Location)),
+}
+
+impl Name<'_> {
+    /// Returns why a plugin may not have this name.
+    fn refusal(self, name: &str, origin: &Origin, policy: &Policy) -> Option<Refused> {
+        match self {
+            Self::Any => None,
+            Self::Free => policy.source_of(name).map(|place| Refused::Decided {
+                place: place.to_string(),
+                origin: origin.clone(),
+                name: name.to_owned(),
+            }),
+            Self::Wanted((wanted, _)) if wanted == name => None,
+            Self::Wanted((wanted, place)) => Some(Refused::WrongName {
+                place: place.to_string(),
+                origin: origin.clone(),
+                name: name.to_owned(),
+                wanted: wanted.clone(),
+            }),
+        }
+    }
+}
+
+/// Returns the feature gate of a built-in plugin, if it is off.
+pub(super) fn closed_gate(name: &str, policy: &Policy) -> Option<FeatureGate> {
+    let gate = built_ins::feature_gate(name).ok().flatten()?;
+    (!policy.is_on(gate)).then_some(gate)
 }
 
 /// Loads an untrusted component. Errors have this name.

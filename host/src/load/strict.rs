@@ -69,6 +69,7 @@ impl StrictRefusal {
             ),
             Refused::SameName { name, .. } => (vec![name.clone()], "SameName"),
             Refused::Conflict { declared, .. } => (vec![declared.name.clone()], "Conflict"),
+            Refused::Decided { name, .. } => (vec![name.clone()], "NameDecided"),
             Refused::WrongName { wanted, .. } => (vec![wanted.clone()], "WrongName"),
             Refused::SameFile(_) => (Vec::new(), "SameFile"),
         };

@@ -1,9 +1,11 @@
 //! The operator's settings: PolicyPlugins, and the settings for all TrainJobs.
 //!
 //! - `read` finds them in files, in the input and in policy files. `problems` compares them with the loaded plugins.
-//! - `source` finds the plugin files that PolicyPlugins name, and `registry` takes those of registries. `file` is such a plugin.
+//! - `source` finds the plugin files that PolicyPlugins name, and `registry` takes those of registries. `file` is such a plugin, and
+//!   `missing` is a PolicyPlugin without one.
 
 mod file;
+mod missing;
 mod problems;
 mod read;
 mod registry;
@@ -12,9 +14,11 @@ mod source;
 use std::collections::BTreeMap;
 
 pub(crate) use file::{PluginContent, PluginFile};
+pub(crate) use missing::Missing;
 pub(crate) use read::{Declared, is_policy_plugin, policy_plugins};
+use read::{FLAGS, differ};
 pub(crate) use registry::store;
-use trainyard_api::{FieldPath, Located};
+use trainyard_api::{FieldPath, Located, Location};
 use trainyard_config::{RenderingSection, policy_plugin::PolicyPlugin};
 use trainyard_controller::{
     rbac::NAMESPACE,
@@ -39,6 +43,10 @@ pub(crate) struct Policy {
     process: ProcessSettings,
     /// Who must have signed the plugins of registries; `None` if that is not checked.
     signers: Option<Signers>,
+    /// The ControllerConfiguration that says so; `None` for flags.
+    signers_place: Option<Location>,
+    /// The sources of PolicyPlugins, by the names of their plugins, which nothing else may have.
+    sources: BTreeMap<String, Location>,
     /// The settings for all TrainJobs of a bundle.
     recorded: Option<ClusterFacts>,
 }
@@ -66,11 +74,17 @@ impl Policy {
             errors.into_iter().for_each(|error| failure.add(error));
             RenderingSection::default()
         });
+        let of_source = |plugin: &PolicyPlugin| {
+            plugin.spec.source.as_ref()?;
+            Some((plugin.name.clone(), plugin.at("source")))
+        };
         let policy = Self {
+            sources: plugins.iter().filter_map(of_source).collect(),
             plugins,
             rendering,
             process: ProcessSettings::default(),
             signers: None,
+            signers_place: None,
             recorded: None,
         };
         policy
@@ -92,17 +106,39 @@ impl Policy {
         self
     }
 
-    /// Verifies the plugins of registries like another policy, unless it has signers of its own.
-    pub(crate) fn verify_like(&mut self, other: &Self) {
-        if self.signers.is_none() {
-            self.signers.clone_from(&other.signers);
+    /// Verifies the plugins of registries like another policy, which must not have other signers.
+    pub(crate) fn verify_like(&mut self, other: &Self) -> Result<(), Located> {
+        match (&self.signers, &other.signers) {
+            (Some(own), Some(signers)) if own != signers => {
+                let place = other.signers_place.as_ref();
+                let place = place.map_or_else(|| FLAGS.to_owned(), Location::to_string);
+                let own = self.signers_place.clone().unwrap_or_default();
+                return Err(differ(&own, &place));
+            }
+            (None, Some(_)) => {
+                self.signers.clone_from(&other.signers);
+                self.signers_place.clone_from(&other.signers_place);
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// Returns it with the settings for all TrainJobs of a bundle, which count if no file has others.
     pub(crate) fn based_on(mut self, recorded: Option<ClusterFacts>) -> Self {
         self.recorded = recorded;
         self
+    }
+
+    /// Returns it with the ControllerConfiguration that says whose signatures count.
+    fn with_signers_place(mut self, place: Option<Location>) -> Self {
+        self.signers_place = place;
+        self
+    }
+
+    /// Returns the source that decides which plugin has a name.
+    pub(crate) fn source_of(&self, name: &str) -> Option<&Location> {
+        self.sources.get(name)
     }
 
     /// Whether a feature gate is on.

@@ -44,7 +44,9 @@ impl Policy {
     /// settings. Only the first [`MAX_ERRORS`] are listed.
     pub(crate) fn unknown_plugins(&self, known: &BTreeSet<&str>) -> Vec<Located> {
         let names = self.plugins.iter().flat_map(names);
-        let mut names = names.filter(|(_, _, name)| !known.contains(name));
+        // What a source decides has its name, or another error says why not.
+        let is_known = |name: &str| known.contains(name) || self.source_of(name).is_some();
+        let mut names = names.filter(|(_, _, name)| !is_known(name));
         let errors = names.by_ref().take(MAX_ERRORS);
         let mut errors: Vec<_> = errors
             .map(|(plugin, field, name)| Located {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use trainyard_api::{
-    FieldPath, Inputs, Located, Location, Object, ObjectId, inputs::yaml_files_in,
-    is_kustomization, nulls,
+    FieldPath, Inputs, Located, Location, Object, ObjectId, fields_beyond_the_folder,
+    inputs::yaml_files_in, is_kustomization, nulls,
 };
 use trainyard_config::{
     ConfigError, ConfigFile, PolicyFile, RenderingSection, TypeMeta,
@@ -35,7 +35,7 @@ pub(crate) struct Declared {
     pub(crate) sections: Vec<RenderingSection>,
     /// Whose signatures count, with where the ControllerConfigurations say so.
     signers: Vec<(Location, Signers)>,
-    /// Forms that are read for the last release.
+    /// Forms that are read for the last release, and Kustomizations whose fields have no effect.
     pub(crate) warnings: Vec<Located>,
     /// The texts of the files.
     texts: Vec<String>,
@@ -84,25 +84,23 @@ impl Declared {
     /// Returns the policy, and prints the warnings. `signers` are those of flags.
     pub(crate) fn into_policy(self, signers: Option<Signers>) -> Result<Policy, ErrorList> {
         self.warnings.iter().for_each(report::warn);
+        let mut places = self.signers.iter().map(|(place, _)| place.clone());
+        let place = places.next().filter(|_| signers.is_none());
         let signers = self.signers(signers)?;
-        Ok(Policy::new(self.plugins, self.sections)?.with_signers(signers))
+        let policy = Policy::new(self.plugins, self.sections)?;
+        Ok(policy.with_signers(signers).with_signers_place(place))
     }
 
     /// Returns whose signatures count: those of flags, or of the ControllerConfigurations. They must not differ, because it would not be clear
     /// which ones the cluster has.
     fn signers(&self, of_flags: Option<Signers>) -> Result<Option<Signers>, ErrorList> {
-        let mut first = of_flags.map(|signers| ("--signers or --key".to_owned(), signers));
+        let mut first = of_flags.map(|signers| (FLAGS.to_owned(), signers));
         let mut failure = ErrorList::default();
         for (location, signers) in &self.signers {
             match &first {
                 None => first = Some((location.to_string(), signers.clone())),
                 Some((_, known)) if known == signers => {}
-                Some((place, _)) => failure.add(Located {
-                    location: location.clone(),
-                    message: format!(
-                        "has other signers or repositories than {place}; remove one of the two"
-                    ),
-                }),
+                Some((place, _)) => failure.add(differ(location, place)),
             }
         }
         failure.or_ok(first.map(|(_, signers)| signers))
@@ -142,6 +140,7 @@ impl Declared {
         for file in files {
             let name = path.display().to_string();
             if is_of_folder && is_kustomization(&name, file.value()) {
+                self.warnings.extend(not_built(&file));
                 continue;
             }
             if let Err(errors) = self.add_document(&file) {
@@ -187,6 +186,29 @@ impl Declared {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the warning for a Kustomization that does more than list the files of its folder.
+fn not_built(file: &ConfigFile) -> Option<Located> {
+    let fields = fields_beyond_the_folder(file.value());
+    (!fields.is_empty()).then(|| Located {
+        location: file.location(FieldPath::root()),
+        message: format!(
+            "the Kustomization is not built, so its {} has no effect; pass the output of `kubectl kustomize` instead",
+            fields.join(", ")
+        ),
+    })
+}
+
+/// The place of signers that no ControllerConfiguration has.
+pub(super) const FLAGS: &str = "--signers or --key";
+
+/// Returns the error if two places say differently whose signatures count.
+pub(super) fn differ(location: &Location, place: &str) -> Located {
+    Located {
+        location: location.clone(),
+        message: format!("has other signers or repositories than {place}; remove one of the two"),
     }
 }
 

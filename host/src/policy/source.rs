@@ -15,6 +15,7 @@ use trainyard_sandbox::{LoadLimits, screen};
 use super::{
     Policy,
     file::{PluginContent, PluginFile},
+    missing::Missing,
     refused,
     registry::{VerifiedPlugin, check_unverified, pulled},
 };
@@ -33,6 +34,21 @@ impl Policy {
         given: Vec<PathBuf>,
         args: &SourceArgs,
     ) -> Result<Vec<PluginFile>, ErrorList> {
+        let (files, missing) = self.available_files(given, args);
+        let mut failure = ErrorList::default();
+        for missing in missing {
+            failure.absorb(missing.errors);
+        }
+        failure.or_ok(files)
+    }
+
+    /// Returns files like [`Self::files`], and the PolicyPlugins whose plugin is not available. Their settings have no effect, but nothing else
+    /// may have their names.
+    pub(crate) fn available_files(
+        &mut self,
+        given: Vec<PathBuf>,
+        args: &SourceArgs,
+    ) -> (Vec<PluginFile>, Vec<Missing>) {
         let given = given.into_iter().map(|path| PluginFile {
             content: PluginContent::File(path),
             wanted: None,
@@ -43,17 +59,15 @@ impl Policy {
             args,
             signers: self.signers.as_ref(),
         };
-        let mut failure = ErrorList::default();
         let is_of_registry =
             |plugin: &PolicyPlugin| matches!(plugin.spec.source, Some(Source::Oci(_)));
         if self.signers.is_none() && self.plugins.iter().any(is_of_registry) {
             WARNED.call_once(|| report::warn(NOT_VERIFIED));
         }
-        for plugin in &mut self.plugins {
-            let Some(source) = plugin.spec.source.clone() else {
-                continue;
-            };
-            match finder.add(plugin, &source) {
+        let mut missing = Vec::new();
+        for mut plugin in std::mem::take(&mut self.plugins) {
+            let source = plugin.spec.source.clone();
+            match source.map_or(Ok(None), |source| finder.add(&plugin, &source)) {
                 Ok(None) => {}
                 Ok(Some(why)) => {
                     report::warn(Located {
@@ -63,10 +77,14 @@ impl Policy {
                     // It is that of the plugin which is not used.
                     plugin.spec.digest = None;
                 }
-                Err(errors) => failure.absorb(errors),
+                Err(errors) => {
+                    missing.push(Missing { plugin, errors });
+                    continue;
+                }
             }
+            self.plugins.push(plugin);
         }
-        failure.or_ok(finder.files)
+        (finder.files, missing)
     }
 }
 
