@@ -50,7 +50,8 @@ pub(crate) enum StoppedBy {
 }
 
 impl StoppedBy {
-    fn of(error: &ReconcileError) -> Self {
+    /// Returns what stops a TrainJob that fails with this error.
+    pub(crate) fn of(error: &ReconcileError) -> Self {
         let is_refused = match error {
             ReconcileError::NotServed { .. } => true,
             ReconcileError::Api { problem, .. } => match &**problem {

@@ -12,7 +12,10 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use trainyard_model::{call::Call, plugin::CallFailure};
+use trainyard_model::{
+    call::Call,
+    plugin::{CallFailure, Limit},
+};
 
 use crate::stub::{
     cluster::{Act, When},
@@ -20,18 +23,26 @@ use crate::stub::{
     declared::{Artifact, EARLY, LATE, STAMP, World},
 };
 
-/// A version that sets the same annotation to other content, and fails in a namespace.
+fn trap() -> CallFailure {
+    CallFailure::Trap {
+        kind: "unreachable".to_owned(),
+        message: None,
+    }
+}
+
+/// A version that sets the same annotation to other content, and fails for some TrainJobs.
 fn failing() -> Artifact {
+    failing_with(trap)
+}
+
+fn failing_with(failure: fn() -> CallFailure) -> Artifact {
     Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"]).runs(
-        |call: &mut Call| {
+        move |call: &mut Call| {
             let info = call.context_info(Call::CONTEXT)?;
             call.info_set_annotation(info, STAMP, "2.0.0")?;
             let job = call.context_job(Call::CONTEXT)?;
             match call.job_name(job)?.starts_with("late") {
-                true => Err(CallFailure::Trap {
-                    kind: "unreachable".to_owned(),
-                    message: None,
-                }),
+                true => Err(failure()),
                 false => Ok(()),
             }
         },
@@ -247,6 +258,56 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
     assert_eq!(world.revisions().len(), 2);
     world.annotate(2, "trainyard.dev/retry");
     world.until_stage(3, "Share").await;
+    controller.stop().await;
+}
+
+/// The calls that judge the plugin are made, although those of reconciles are not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_whose_plugin_is_paused_in_a_namespace_is_rolled_back() {
+    let mut world = world();
+    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
+    world.cluster.delete("trainjobs", LATE, "queued");
+    let controller = world.start("one").await;
+    world.until_stamped(EARLY, "queued", "1.0.0").await;
+    let fuel = || CallFailure::Limit {
+        limit: Limit::Fuel(1),
+        method: None,
+    };
+    upgrade(&world, &failing_with(fuel));
+    world.until_stage(2, "Share").await;
+    let names: Vec<_> = (0..8).map(|number| format!("late-{number}")).collect();
+    for name in &names {
+        world.cluster.put(job(EARLY, name, "stamped", false));
+    }
+    world.until_stage(2, "RolledBack").await;
+    for name in &names {
+        world.until_stamped(EARLY, name, "1.0.0").await;
+    }
+    controller.stop().await;
+}
+
+/// Such as those of a TrainJob whose kind of PodGroup is not installed: no revision would help it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn train_jobs_that_the_api_server_refuses_with_both_revisions_roll_nothing_back() {
+    let world = world();
+    world.cluster.delete("trainjobs", LATE, "queued");
+    world.cluster.set_rule(|_, when, (verb, plural), body| {
+        let is_write = when == When::Before && verb != "get" && plural == "jobsets";
+        match is_write && body.to_string().contains("odd-") {
+            true => Act::Forbid,
+            false => Act::GoOn,
+        }
+    });
+    for name in ["odd-a", "odd-b", "odd-c"] {
+        world.cluster.put(job(EARLY, name, "stamped", false));
+    }
+    let controller = world.start("one").await;
+    world.until_stamped(EARLY, "queued", "1.0.0").await;
+    upgrade(&world, &second());
+    world.until_stage(2, "Share").await;
+    let has_ended = |_: &_| world.stage(2) != "Share";
+    world.pass("the share has ended", has_ended).await;
+    assert_eq!(world.stage(2), "Running");
     controller.stop().await;
 }
 

@@ -312,6 +312,7 @@ fn asked(annotations: Option<&BTreeMap<String, String>>) -> Asked {
     let is_set = |name: &str| set(annotations, name).is_some();
     Asked {
         accept: is_set(ACCEPT),
+        accept_failures: set(annotations, ACCEPT) == Some("failures"),
         roll_back: is_set(ROLL_BACK),
         retry: is_set(RETRY),
     }

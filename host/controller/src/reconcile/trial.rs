@@ -1,8 +1,12 @@
-//! Rendering a TrainJob with a given generation, without writing anything, to compare two generations.
+//! Rendering a TrainJob with a given generation, and trying its objects, without writing anything, to compare two generations.
 
 use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
+use kube::{
+    Api,
+    api::{DynamicObject, PostParams},
+};
 use serde_json::Value;
 use trainyard_divergences::live::{is_secret, written};
 
@@ -13,13 +17,16 @@ use super::{
         TrainJobs as _,
     },
     dry_run::ForgetInterests,
-    live_cluster::{Answers, LiveCluster},
+    error::ReconcileError,
+    live_cluster::{Answers, LiveCluster, creating},
     snapshot::Snapshot,
     start::KnownJobSet,
 };
 use crate::{
+    failures::StoppedBy,
     fair::Worker,
     generation::{Generation, Pinned},
+    kubernetes::{code, kind_of},
     queue::NamespacedName,
     watch::TrainJobState,
 };
@@ -92,5 +99,47 @@ impl Reconciler {
         };
         let all = others.chain([rendered.value.job_set()]);
         Ok(all.filter(is_shown).map(written).collect())
+    }
+
+    /// Whether the API server accepts objects, as far as a dry run of their creation tells; `None` if it does not tell, such as because a quota
+    /// is exceeded. An object that exists is checked before the API server says so.
+    pub(crate) async fn are_accepted(
+        &self,
+        (key, worker): (&NamespacedName, &Worker),
+        objects: &[Value],
+    ) -> Option<bool> {
+        let accepted = async {
+            for object in objects {
+                match self.is_accepted(&key.namespace, object).await {
+                    Some(true) => {}
+                    other => return other,
+                }
+            }
+            Some(true)
+        };
+        worker.free_while(accepted).await
+    }
+
+    async fn is_accepted(&self, namespace: &str, object: &Value) -> Option<bool> {
+        let object: DynamicObject = serde_json::from_value(object.clone()).ok()?;
+        let of = object.types.as_ref()?;
+        let kind = kind_of(&of.api_version, &of.kind);
+        let Some((resource, _)) = self.kinds.refresh(&kind).await.ok()? else {
+            return Some(false);
+        };
+        let objects =
+            Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource);
+        let params = PostParams {
+            dry_run: true,
+            ..creating()
+        };
+        match objects.create(&params, &object).await {
+            Ok(_) => Some(true),
+            Err(error) if code(&error) == Some(409) => Some(true),
+            Err(error) => {
+                let error = ReconcileError::api("trying to create an object".to_owned(), error);
+                (StoppedBy::of(&error) == StoppedBy::ApiServer).then_some(false)
+            }
+        }
     }
 }

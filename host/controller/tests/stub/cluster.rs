@@ -577,6 +577,7 @@ impl Cluster {
                 "create" if place.plural == "selfsubjectaccessreviews" => {
                     (201, self.review_access(body))
                 }
+                "create" if place.query.contains_key("dryRun") => (201, body),
                 "create" => {
                     let (code, object) = self.create(&place, body);
                     (code, shown(&object, partial))

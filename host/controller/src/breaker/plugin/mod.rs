@@ -34,7 +34,7 @@ pub(crate) struct PluginBreakers {
 pub(crate) enum Asks {
     /// What waits if the plugin is paused.
     ToUse,
-    /// What finds out whether the plugin fails, so that a pause for all namespaces must not answer it.
+    /// What finds out whether the plugin fails, so that no pause must answer it. It pauses nothing either.
     ToJudge,
 }
 
@@ -83,7 +83,7 @@ impl PluginBreakers {
             everywhere.asked(now);
             everywhere.is_paused()
         });
-        if self.breakers.is_empty() || is_paused && asks == Asks::ToJudge {
+        if self.breakers.is_empty() || asks == Asks::ToJudge {
             return Ok(());
         }
         let Some(breaker) = self.breakers.get_mut(caller) else {
@@ -99,21 +99,19 @@ impl PluginBreakers {
         })
     }
 
-    /// Notes the end of a call. `words` says why it failed, if it did. A call that judges the plugin neither begins nor ends a pause for all
-    /// namespaces.
+    /// Notes the end of a call. `words` says why it failed, if it did. A call that judges the plugin neither begins nor ends a pause.
     pub(crate) fn ended(
         &mut self,
         (caller, asks): (&Caller, Asks),
         (end, words): (CallEnd, Option<FailureWords>),
         (now, wall): (Instant, SystemTime),
     ) -> Ended {
+        if asks == Asks::ToJudge {
+            return Ended::default();
+        }
         let (namespace, phase) = caller;
         let everywhere = self.phases.entry(*phase).or_default();
-        let turn = match asks {
-            Asks::ToUse => everywhere.ended(namespace, (end, words), (now, wall)),
-            Asks::ToJudge if everywhere.is_paused() => return Ended::default(),
-            Asks::ToJudge => None,
-        };
+        let turn = everywhere.ended(namespace, (end, words), (now, wall));
         let threshold = match everywhere.is_paused() {
             true => Threshold::First,
             false => Threshold::Several,

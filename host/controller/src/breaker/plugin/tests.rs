@@ -169,7 +169,7 @@ fn a_plugin_that_is_not_called_any_more_has_no_open_breaker() {
 }
 
 #[test]
-fn what_judges_a_plugin_is_not_paused_with_all() {
+fn what_judges_a_plugin_is_not_paused_and_pauses_nothing() {
     let mut world = paused();
     let caller = ("c".into(), Phase::Transform);
     let judge = |world: &mut World| world.breakers.admit(&caller, Asks::ToJudge, world.now);
@@ -183,12 +183,20 @@ fn what_judges_a_plugin_is_not_paused_with_all() {
     }
     assert!(world.is_paused());
     assert_eq!(world.admits("c"), Err(Refusal::everywhere()));
-    // A namespace whose calls exhaust their limits is paused for it, too.
+    // Nor is it paused in a namespace whose calls exhaust their limits.
     let mut world = World::new();
     for _ in 0..5 {
         world.call("c", CallEnd::Exhausted);
     }
-    assert!(matches!(judge(&mut world), Err(Refusal::Namespace(_))));
+    assert!(matches!(world.admits("c"), Err(Refusal::Namespace(_))));
+    assert_eq!(judge(&mut world), Ok(()));
+    let mut world = World::new();
+    for _ in 0..5 {
+        let end = (CallEnd::Exhausted, None);
+        let ended = world.breakers.ended((&caller, Asks::ToJudge), end, now);
+        assert_eq!(ended, Ended::default());
+    }
+    assert_eq!(world.admits("c"), Ok(()));
 }
 
 #[test]

@@ -34,6 +34,10 @@ const MOST_FIELDS: usize = 1_024;
 /// The most characters of a field.
 const FIELD: usize = 256;
 
+/// The most TrainJobs and runtimes, of a namespace and in all, that are rendered although calls of plugins take as long as their limits allow.
+const EXHAUSTING_OF_NAMESPACE: usize = 5;
+const EXHAUSTING: usize = 20;
+
 /// How long one rendering may take.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -49,6 +53,32 @@ pub(super) struct Comparer {
 /// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
 pub(super) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
 
+/// The TrainJobs and runtimes for which calls of plugins took as long as their limits allow. Calls that judge plugins have no breakers.
+struct Exhausting(AtMost<Arc<str>>);
+
+impl Exhausting {
+    fn new() -> Self {
+        Self(AtMost::new(EXHAUSTING_OF_NAMESPACE))
+    }
+
+    /// Whether one more of a namespace is rendered.
+    fn has_room(&self, namespace: &Arc<str>) -> bool {
+        self.0.has_room(namespace) && !self.is_full()
+    }
+
+    /// Whether none is rendered any more.
+    fn is_full(&self) -> bool {
+        self.0.count().0 >= EXHAUSTING
+    }
+
+    fn note(&mut self, namespace: &Arc<str>, both: &[Result<Vec<Value>, ReconcileError>; 2]) {
+        let mut errors = both.iter().filter_map(|rendered| rendered.as_ref().err());
+        if errors.any(ReconcileError::is_of_exhausted_call) {
+            self.0.admits(namespace.clone());
+        }
+    }
+}
+
 /// How a TrainJob is rendered by two generations.
 enum Pair {
     /// Neither differs, or both refuse it.
@@ -58,7 +88,10 @@ enum Pair {
     /// Only the newer generation refuses it.
     Refused,
     /// It could not be compared, such as because the API server is unreachable.
-    NotCompared,
+    NotCompared {
+        /// Whether the older generation renders it.
+        renders_with_old: bool,
+    },
 }
 
 impl Comparer {
@@ -80,10 +113,17 @@ impl Comparer {
         subjects.extend(train_jobs(&self.reconciler, stores));
         let (mut summary, mut not_compared) = (ShadowSummary::default(), 0);
         let mut fields: BTreeMap<String, ShadowDifference> = BTreeMap::new();
+        let mut exhausting = Exhausting::new();
         for subject in subjects {
-            let pair = self.pair(&subject, (old, new)).await;
-            match &pair {
-                Pair::NotCompared => {
+            let namespace = &subject.key.namespace;
+            if !exhausting.has_room(namespace) {
+                not_compared += 1;
+                continue;
+            }
+            let both = self.render(&subject, (old, new)).await;
+            exhausting.note(namespace, &both);
+            match &judge(both).await {
+                Pair::NotCompared { .. } => {
                     not_compared += 1;
                     continue;
                 }
@@ -137,7 +177,7 @@ impl Comparer {
             all_namespaces,
             ..Failures::default()
         };
-        let mut still = Checked::new();
+        let (mut still, mut exhausting) = (Checked::new(), Exhausting::new());
         for (key, job) in jobs {
             // Each call of a plugin that hangs everywhere takes as long as its limits allow.
             if found.are_too_many() {
@@ -151,6 +191,11 @@ impl Comparer {
             let is_worse = match checked.get(&version) {
                 Some(is_worse) => *is_worse,
                 None if still.len() >= IN_ALL => continue,
+                None if !exhausting.has_room(&namespace) => {
+                    // A namespace alone, whose TrainJobs may fail with both, holds up nothing.
+                    found.not_compared += usize::from(exhausting.is_full());
+                    continue;
+                }
                 None => {
                     let subject = Subject {
                         name: String::new(),
@@ -158,11 +203,15 @@ impl Comparer {
                         job,
                         is_runtime: false,
                     };
-                    match self.pair(&subject, (old, new)).await {
-                        Pair::Refused => true,
-                        // The API server refuses what was not asked of it before.
-                        Pair::Differs(_) => by == StoppedBy::ApiServer,
-                        Pair::Same | Pair::NotCompared => false,
+                    let both = self.render(&subject, (old, new)).await;
+                    exhausting.note(&namespace, &both);
+                    match self.is_worse(&key, by, both).await {
+                        Verdict::Known(is_worse) => is_worse,
+                        // It is asked again at the next check.
+                        Verdict::Unknown { waits } => {
+                            found.not_compared += usize::from(waits);
+                            continue;
+                        }
                     }
                 }
             };
@@ -176,24 +225,65 @@ impl Comparer {
         found
     }
 
-    async fn pair(
+    /// Finds out whether a TrainJob that fails does so because of the newer generation.
+    async fn is_worse(
+        &self,
+        key: &NamespacedName,
+        by: StoppedBy,
+        both: [Result<Vec<Value>, ReconcileError>; 2],
+    ) -> Verdict {
+        let [with_old, _] = &both;
+        let old = with_old
+            .as_ref()
+            .ok()
+            .filter(|_| by == StoppedBy::ApiServer);
+        let old = old.cloned();
+        match judge(both).await {
+            Pair::Refused => Verdict::Known(true),
+            Pair::Same => Verdict::Known(false),
+            Pair::NotCompared { renders_with_old } => Verdict::Unknown {
+                waits: renders_with_old,
+            },
+            // The API server refuses what was not asked of it before, unless it refuses that, too.
+            Pair::Differs(_) => {
+                let Some(old) = old else {
+                    return Verdict::Known(false);
+                };
+                let worker = Worker::new(&self.places, &key.namespace);
+                worker.start().await;
+                match self.reconciler.are_accepted((key, &worker), &old).await {
+                    Some(accepted) => Verdict::Known(accepted),
+                    None => Verdict::Unknown { waits: false },
+                }
+            }
+        }
+    }
+
+    async fn render(
         &self,
         subject: &Subject,
         (old, new): (&Arc<Generation>, &Arc<Generation>),
-    ) -> Pair {
+    ) -> [Result<Vec<Value>, ReconcileError>; 2] {
         let worker = Worker::new(&self.places, &subject.key.namespace);
         worker.start().await;
         let of = (&subject.key, &worker);
-        let pair = self.reconciler.try_render(of, &subject.job, [old, new]);
-        let [with_old, with_new] = pair.await;
-        judge(with_old, with_new).await
+        let both = self.reconciler.try_render(of, &subject.job, [old, new]);
+        both.await
     }
 }
 
-async fn judge(
-    old: Result<Vec<Value>, ReconcileError>,
-    new: Result<Vec<Value>, ReconcileError>,
-) -> Pair {
+/// Whether a TrainJob fails because of the newer generation.
+enum Verdict {
+    Known(bool),
+    /// It could not be found out.
+    Unknown {
+        /// Whether the share waits for it: a TrainJob that fails with the older generation, too, holds up nothing.
+        waits: bool,
+    },
+}
+
+async fn judge([old, new]: [Result<Vec<Value>, ReconcileError>; 2]) -> Pair {
+    let renders_with_old = old.is_ok();
     match (old, new) {
         (Ok(old), Ok(new)) if old == new => Pair::Same,
         (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
@@ -202,10 +292,12 @@ async fn judge(
         (Ok(_), Err(new)) if new.paused().is_some() => Pair::Refused,
         // Neither has got to the plugins.
         (Err(old), Err(new)) if is_of_runtime(&old) && is_of_runtime(&new) => Pair::Same,
-        (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,
+        (Err(error), _) | (_, Err(error)) if may_pass(&error) => {
+            Pair::NotCompared { renders_with_old }
+        }
         (Ok(_), Err(_)) => Pair::Refused,
         (Err(_), Ok(_)) => Pair::Differs(vec!["accepted, and refused before".to_owned()]),
-        (Err(_), Err(_)) => Pair::NotCompared,
+        (Err(_), Err(_)) => Pair::NotCompared { renders_with_old },
     }
 }
 
@@ -349,11 +441,15 @@ mod tests {
     async fn a_runtime_that_changes_between_two_renderings_is_no_refusal() {
         let refused = || ReconcileError::TrainJob(vec!["no".to_owned()]);
         let (ok, none) = (|| Ok(Vec::new()), || Err(no_runtime()));
-        assert!(matches!(judge(ok(), none()).await, Pair::NotCompared));
-        assert!(matches!(judge(none(), ok()).await, Pair::NotCompared));
-        assert!(matches!(judge(none(), none()).await, Pair::Same));
-        assert!(matches!(judge(ok(), Err(refused())).await, Pair::Refused));
-        let both = judge(Err(refused()), Err(refused())).await;
+        for (both, with_old) in [([ok(), none()], true), ([none(), ok()], false)] {
+            let pair = judge(both).await;
+            assert!(
+                matches!(pair, Pair::NotCompared { renders_with_old } if renders_with_old == with_old)
+            );
+        }
+        assert!(matches!(judge([none(), none()]).await, Pair::Same));
+        assert!(matches!(judge([ok(), Err(refused())]).await, Pair::Refused));
+        let both = judge([Err(refused()), Err(refused())]).await;
         assert!(matches!(both, Pair::Same));
     }
 }

@@ -34,7 +34,8 @@ impl<G: Eq + Hash> AtMost<G> {
         }
     }
 
-    fn has_room(&self, group: &G) -> bool {
+    /// Whether a group has room.
+    pub(super) fn has_room(&self, group: &G) -> bool {
         let admitted = self.admitted.get(group).copied();
         admitted.unwrap_or_default() < self.most
     }
@@ -63,7 +64,7 @@ pub(super) struct Subject {
     pub(super) is_runtime: bool,
 }
 
-/// Returns the newest TrainJobs of each runtime that have not started.
+/// Returns the newest TrainJobs of each runtime that have not started. Namespaces take turns at the places of a runtime.
 pub(super) fn train_jobs(reconciler: &Reconciler, stores: &Stores) -> Vec<Subject> {
     let mut jobs = stores.jobs.objects();
     jobs.retain(|(key, job)| reconciler.follows(key, job));
@@ -71,9 +72,16 @@ pub(super) fn train_jobs(reconciler: &Reconciler, stores: &Stores) -> Vec<Subjec
     let mut of_runtime = AtMost::new(OF_RUNTIME);
     let mut of_namespace = AtMost::new(OF_NAMESPACE);
     let mut subjects = Vec::new();
-    for (key, job) in jobs {
+    let jobs = jobs.into_iter().map(|(key, job)| {
+        let runtime = runtime_of(&key, &job);
+        (
+            (key.namespace.clone(), runtime.clone()),
+            (key, job, runtime),
+        )
+    });
+    for (key, job, runtime) in in_turns(jobs) {
         let has_room = of_namespace.has_room(&key.namespace);
-        if !has_room || !of_runtime.admits(runtime_of(&key, &job)) {
+        if !has_room || !of_runtime.admits(runtime) {
             continue;
         }
         of_namespace.admits(key.namespace.clone());
@@ -88,6 +96,19 @@ pub(super) fn train_jobs(reconciler: &Reconciler, stores: &Stores) -> Vec<Subjec
         }
     }
     subjects
+}
+
+/// Returns the first of each group, then the second of each, and so on. Otherwise, the order is kept.
+fn in_turns<G: Eq + Hash, T>(all: impl Iterator<Item = (G, T)>) -> impl Iterator<Item = T> {
+    let mut turns = HashMap::<G, usize>::new();
+    let with_turn = all.map(|(group, one)| {
+        let turn = turns.entry(group).or_default();
+        *turn += 1;
+        (*turn, one)
+    });
+    let mut all: Vec<_> = with_turn.collect();
+    all.sort_by_key(|(turn, _)| *turn);
+    all.into_iter().map(|(_, one)| one)
 }
 
 /// Returns a TrainJob for each runtime; at most [`OF_NAMESPACE`] of a namespace.
@@ -155,5 +176,17 @@ fn runtime_of(key: &NamespacedName, job: &TrainJobState) -> String {
     match text("kind") {
         names::TRAINING_RUNTIME => format!("{}/{}", key.namespace, text("name")),
         _ => text("name").to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_namespace_takes_all_places_of_a_runtime() {
+        let all = ["a1", "a2", "a3", "a4", "b1", "c1", "b2"].map(|one| (one.chars().next(), one));
+        let found: Vec<_> = in_turns(all.into_iter()).collect();
+        assert_eq!(found, ["a1", "b1", "c1", "a2", "b2", "a3", "a4"]);
     }
 }

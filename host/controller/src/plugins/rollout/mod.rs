@@ -54,6 +54,8 @@ pub(crate) struct RevisionFacts {
 pub(crate) struct Asked {
     /// `trainyard.dev/accept`
     pub(crate) accept: bool,
+    /// `trainyard.dev/accept=failures`
+    pub(crate) accept_failures: bool,
     /// `trainyard.dev/roll-back`
     pub(crate) roll_back: bool,
     /// `trainyard.dev/retry`
@@ -132,6 +134,8 @@ pub(crate) struct Failures {
     /// All TrainJobs of the share that can fail, because they have not started, and their namespaces.
     pub(crate) all_train_jobs: usize,
     pub(crate) all_namespaces: usize,
+    /// The TrainJobs that fail, and of which it is not known whether they do with the running revision.
+    pub(crate) not_compared: usize,
 }
 
 impl Failures {

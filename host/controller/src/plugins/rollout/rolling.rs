@@ -18,6 +18,7 @@ pub(super) const REFUSES: &str = "NewRefusals";
 pub(crate) const PROGRESSES: &str = "Progressing";
 const UNWATCHED: &str = "NotWatched";
 const LAGS: &str = "ReplicasLag";
+const UNKNOWN: &str = "FailuresNotCompared";
 
 /// The reason of a revision that runs without a comparison because what ran is lost.
 pub(crate) const UNCOMPARED: &str = "NothingToCompareWith";
@@ -163,12 +164,14 @@ impl Rolling<'_> {
             number,
             percent,
             since,
+            asked,
+            ref name,
             ..
         } = *self.revision;
         let known = self.known.cloned().unwrap_or_default();
-        if known.failures.are_too_many() {
+        if !asked.accept_failures && known.failures.are_too_many() {
             let message = format!(
-                "{} of {} TrainJobs of its share fail with it and not with revision {}; correct a PolicyPlugin, or set the annotation trainyard.dev/retry to try it again",
+                "{} of {} TrainJobs of its share fail with it and not with revision {}; correct a PolicyPlugin, or set the annotation trainyard.dev/retry to try it again, and trainyard.dev/accept=failures on the revision that this creates to go on in spite of them",
                 known.failures.train_jobs, known.failures.all_train_jobs, running.number
             );
             return write(number, Stage::RolledBack, "Failures", message);
@@ -187,7 +190,7 @@ impl Rolling<'_> {
             let message = format!("it has {percent} % of the namespaces until {ends}");
             // What it waited for has come.
             return match &*self.revision.reason {
-                UNWATCHED | LAGS => self.wait(Some(ends), PROGRESSES, message),
+                UNWATCHED | LAGS | UNKNOWN => self.wait(Some(ends), PROGRESSES, message),
                 _ => Next::Wait(Some(ends)),
             };
         }
@@ -197,6 +200,14 @@ impl Rolling<'_> {
                 known.lagging, running.number
             );
             return self.wait(Some(at_last), LAGS, message);
+        }
+        let unknown = known.failures.not_compared;
+        if !asked.accept_failures && unknown > 0 {
+            let message = format!(
+                "it keeps {percent} % of the namespaces, because {unknown} TrainJobs fail and could not be compared with revision {}, such as because calls of a plugin exceed their time; correct the PolicyPlugins, or run `kubectl annotate pluginrevision {name} trainyard.dev/accept=failures` to go on",
+                running.number
+            );
+            return self.wait(None, UNKNOWN, message);
         }
         self.widen(
             percent,

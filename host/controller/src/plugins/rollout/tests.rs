@@ -280,6 +280,7 @@ fn failures_of_several_namespaces_roll_a_share_back() {
         namespaces,
         all_train_jobs,
         all_namespaces,
+        not_compared: 0,
     };
     let (kept, back) = (
         (Stage::Previous, Stage::Running),
@@ -295,6 +296,54 @@ fn failures_of_several_namespaces_roll_a_share_back() {
         (failures(5, 2, 100, 10), back),
     ] {
         assert_eq!(share(failures), wanted, "{failures:?}");
+    }
+}
+
+/// A world whose second revision has a share that would grow.
+fn share() -> World {
+    let all = vec![
+        revision(1, "a", Some(Stage::Running)),
+        revision(2, "b", Some(Stage::Share)),
+    ];
+    let mut world = World::of(all, "b");
+    world.revisions[1].percent = 50;
+    world.now = minutes(6);
+    world
+}
+
+#[test]
+fn a_share_does_not_grow_while_failures_could_not_be_compared() {
+    let mut world = share();
+    world.known.failures.not_compared = 2;
+    let Next::Write(said) = world.act() else {
+        panic!("nothing is said")
+    };
+    assert_eq!(
+        (said.stage, said.percent, said.reason),
+        (Stage::Share, 50, "FailuresNotCompared")
+    );
+    assert_eq!(world.act(), Next::Wait(None));
+    world.known.failures.not_compared = 0;
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Running));
+}
+
+/// Accepting refusals in the shadow is not enough.
+#[test]
+fn a_share_with_failures_grows_only_if_somebody_accepts_them() {
+    for (accept_failures, wanted) in [(false, Stage::RolledBack), (true, Stage::Running)] {
+        let mut world = share();
+        world.revisions[1].asked.accept = true;
+        world.revisions[1].asked.accept_failures = accept_failures;
+        world.known.failures = Failures {
+            train_jobs: 5,
+            namespaces: 3,
+            all_train_jobs: 5,
+            all_namespaces: 3,
+            not_compared: 1,
+        };
+        world.act();
+        assert_eq!(world.stage(2), Some(wanted));
     }
 }
 
@@ -534,6 +583,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     let asked = (any::<bool>(), any::<bool>(), any::<bool>());
     let asked = asked.prop_map(|(accept, roll_back, retry)| Asked {
         accept,
+        accept_failures: accept && retry,
         roll_back,
         retry,
     });
@@ -592,7 +642,7 @@ proptest! {
                 Change::Refused(is) => world.known.refused = is.then(|| "why".to_owned()),
                 Change::Removed(is) => world.known.removed = is.then(|| "guard".to_owned()).into_iter().collect(),
                 Change::Failures(train_jobs) => world.known.failures = Failures {
-                    train_jobs, namespaces: train_jobs.min(2), all_train_jobs: 20, all_namespaces: 4,
+                    train_jobs, namespaces: train_jobs.min(2), all_train_jobs: 20, all_namespaces: 4, not_compared: 0,
                 },
                 Change::Lagging(lagging) => world.known.lagging = lagging,
                 Change::Asked(at, asked) => if let Some(it) = world.revisions.get_mut(at) {

@@ -1,4 +1,4 @@
-//! Errors of TrainJobs whose plugins are paused for all namespaces.
+//! Errors of TrainJobs whose plugins are paused for all namespaces, or take too long.
 
 use trainyard_model::{
     plugin::{Busy, CallFailure},
@@ -21,5 +21,16 @@ impl ReconcileError {
             },
             _ => None,
         })
+    }
+
+    /// Whether a call of a plugin took as long as its limits allow.
+    pub(crate) fn is_of_exhausted_call(&self) -> bool {
+        let problems = match self {
+            Self::Busy(problems) => problems,
+            Self::Render(refused) => refused.stopped.problems(),
+            _ => return false,
+        };
+        let is_exhausted = |problem: &Problem| matches!(problem, Problem::Call(error) if error.cause.is_exhausted());
+        self.paused().is_some() || problems.iter().any(is_exhausted)
     }
 }
