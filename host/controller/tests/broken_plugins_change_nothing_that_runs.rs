@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use trainyard_config::policy_plugin::PluginRevisionSpec;
-use trainyard_controller::{plugins::PluginCondition, settings::PluginsSource};
+use trainyard_controller::{
+    certificate::Clock as _, plugins::PluginCondition, settings::PluginsSource,
+};
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
@@ -64,6 +66,10 @@ async fn a_refused_plugin_says_why() {
         .until_condition("stamp", "Verified", "False", "WrongSigner")
         .await;
     assert_eq!(world.condition("stamp", "Loaded")[1], "NotReached");
+    assert_eq!(
+        world.condition("stamp", "Pulled")[..2],
+        ["Unknown", "NotReached"]
+    );
     let broken = Artifact::stamp("stamp", "3.0.0");
     let reference = world.registry.push(&broken);
     world.registry.break_it(&broken);
@@ -280,4 +286,33 @@ async fn without_the_setting_the_kinds_are_not_requested() {
         .filter(|(_, plural)| plural.contains("plugin"))
         .collect();
     assert!(asked.is_empty(), "{asked:?}");
+}
+
+/// Nobody waits for the next attempt after a plugin was signed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_annotation_resolves_a_source_again_at_once() {
+    let world = World::stamped();
+    let controller = world.running().await;
+    let signed_later = Artifact::stamp("stamp", "2.0.0");
+    let reference = world.registry.push(&signed_later);
+    world
+        .registry
+        .refuse(&signed_later, PluginCondition::Verified, "NotSigned");
+    world.declare("stamp", &reference);
+    world
+        .until_condition("stamp", "Verified", "False", "NotSigned")
+        .await;
+    world.registry.accept(&signed_later);
+    let patch = json!({"metadata": {"annotations": {"trainyard.dev/retry": "1"}}});
+    world.cluster.merge("policyplugins", "", "stamp", &patch);
+    // PolicyPlugins settle for some seconds; the next attempt of its own is after minutes.
+    let limit = world.clock.now() + Duration::from_secs(200);
+    let is_signed = |_: &Cluster| {
+        if world.clock.now() < limit {
+            world.clock.advance(Duration::from_secs(1));
+        }
+        world.condition("stamp", "Verified")[1] == "Signed"
+    };
+    world.until("it is resolved again", is_signed).await;
+    controller.stop().await;
 }

@@ -135,3 +135,23 @@ async fn other_plugins_change_while_a_built_in_one_is_used() {
     assert!(reasons.contains("RevisionRunning"), "{reasons:?}");
     controller.stop().await;
 }
+
+/// The registry is not asked for what is not used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn other_plugins_change_although_the_registry_lost_the_one_that_is_not_used() {
+    let world = world();
+    let controller = world.start("one").await;
+    world.until_stamped(NAMESPACE, "queued", "2.0.0").await;
+    controller.stop().await;
+    world.registry.ship(&Artifact::stamp("stamp", "3.0.0"));
+    world.registry.lose(&Artifact::stamp("stamp", "2.0.0"));
+    let controller = world.start("two").await;
+    until_built_in_is_used(&world).await;
+    assert_eq!(world.condition("stamp", "Verified")[1], "Signed");
+    let other = Artifact::new("other", "1.0.0", "plugins", &["example.com/other"]);
+    world.declare("other", &world.registry.push(&other));
+    world
+        .until_condition("other", "Active", "True", "Running")
+        .await;
+    controller.stop().await;
+}

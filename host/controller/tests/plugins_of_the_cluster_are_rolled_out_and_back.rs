@@ -252,6 +252,12 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
         .until_condition("stamp", "Active", "False", "RolledBack")
         .await;
     assert!(world.events("stamp").contains("RevisionRolledBack"));
+    let revisions = world.cluster.all("pluginrevisions");
+    let name = revisions[1]["metadata"]["name"].as_str().unwrap();
+    let command =
+        format!("kubectl annotate pluginrevision {name} trainyard.dev/retry= --overwrite");
+    let message = world.condition("stamp", "Active").concat();
+    assert!(message.contains(&command), "{message}");
     // It is not tried again, unless somebody asks for it.
     world.clock.advance(Duration::from_secs(600));
     world.declare("stamp", &world.registry.push(&failing()));
@@ -264,7 +270,7 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
 /// The calls that judge the plugin are made, although those of reconciles are not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_whose_plugin_is_paused_in_a_namespace_is_rolled_back() {
-    let mut world = world();
+    let mut world = World::half();
     world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
     world.cluster.delete("trainjobs", LATE, "queued");
     let controller = world.start("one").await;
@@ -273,7 +279,7 @@ async fn a_share_whose_plugin_is_paused_in_a_namespace_is_rolled_back() {
         limit: Limit::Fuel(1),
         method: None,
     };
-    upgrade(&world, &failing_with(fuel));
+    world.upgrade(&failing_with(fuel));
     world.until_stage(2, "Share").await;
     let names: Vec<_> = (0..8).map(|number| format!("late-{number}")).collect();
     for name in &names {
@@ -289,7 +295,7 @@ async fn a_share_whose_plugin_is_paused_in_a_namespace_is_rolled_back() {
 /// Such as those of a TrainJob whose kind of PodGroup is not installed: no revision would help it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn train_jobs_that_the_api_server_refuses_with_both_revisions_roll_nothing_back() {
-    let world = world();
+    let world = World::half();
     world.cluster.delete("trainjobs", LATE, "queued");
     world.cluster.set_rule(|_, when, (verb, plural), body| {
         let is_write = when == When::Before && verb != "get" && plural == "jobsets";
@@ -303,7 +309,7 @@ async fn train_jobs_that_the_api_server_refuses_with_both_revisions_roll_nothing
     }
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
-    upgrade(&world, &second());
+    world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
     let has_ended = |_: &_| world.stage(2) != "Share";
     world.pass("the share has ended", has_ended).await;

@@ -168,3 +168,34 @@ async fn if_nobody_has_what_ran_the_newest_plugins_run_and_an_event_says_so() {
     let mut said = events.iter().filter(|it| it["type"] == "Warning");
     assert!(said.any(|it| it["message"].to_string().contains("without a comparison")));
 }
+
+/// Its number is not used again, so nothing that was found out about it counts for the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_candidate_that_is_deleted_is_made_again_and_another_one_is_compared_itself() {
+    let mut world = World::half();
+    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
+    let controller = world.start("one").await;
+    world.until_stamped(LATE, "queued", "1.0.0").await;
+    let delete = |number: u64| {
+        let all = world.cluster.all("pluginrevisions");
+        let mut of = all.iter().filter(|it| it["spec"]["number"] == number);
+        let name = of.next().unwrap()["metadata"]["name"].clone();
+        world
+            .cluster
+            .delete("pluginrevisions", "", name.as_str().unwrap());
+    };
+    let share = |number: u64| (number, "Share".to_owned(), "Progressing".to_owned());
+    world.upgrade(&Artifact::second());
+    world.until_stage(2, "Share").await;
+    delete(2);
+    world.until_stage(3, "Share").await;
+    assert_eq!(world.revisions()[1..], [share(3)]);
+    // It has no difference, unlike the one that is deleted with its change.
+    delete(3);
+    let unused = Artifact::new("unused", "1.0.0", "plugins", &["example.com/unused"]);
+    world.declare("unused", &world.registry.push(&unused));
+    world.upgrade(&Artifact::stamp("stamp", "1.0.0"));
+    world.until_stage(4, "Running").await;
+    assert_eq!(world.revisions()[1].2, "NoDifference");
+    controller.stop().await;
+}

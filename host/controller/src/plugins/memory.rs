@@ -27,6 +27,17 @@ pub(super) struct Proposed {
     pub(super) lacks_permissions: bool,
     /// Whether the revision could not be created.
     pub(super) not_created: bool,
+    /// What this leader knows of revisions that may be deleted.
+    pub(super) seen: Seen,
+}
+
+/// What was seen of the revisions, some of which may be deleted.
+#[derive(Clone, Default)]
+pub(super) struct Seen {
+    /// The highest number, so that each one is used once.
+    pub(super) highest: u64,
+    /// The digest of the plugins that were wanted last, if a revision with them existed.
+    pub(super) wanted: Option<String>,
 }
 
 /// What became of one of them.
@@ -87,9 +98,10 @@ pub(super) struct PinCache {
 /// What is known of the revision that is rolled out.
 #[derive(Default)]
 pub(super) struct Candidate {
-    pub(super) number: u64,
-    /// What it was compared with, and the result.
-    pub(super) compared: Option<(u64, Compared)>,
+    /// Its name, which has the digest of its plugins. The name is empty before the first one.
+    pub(super) name: String,
+    /// The name of what it was compared with, and the result.
+    pub(super) compared: Option<(String, Compared)>,
     /// Why this release cannot load it.
     pub(super) refused: Option<String>,
     pub(super) failures: Failures,

@@ -13,8 +13,9 @@ use super::{
     follower::backoff,
     loading::LoadError,
     memory::Proposed,
+    objects::PolicyPluginState,
     resolver::FOLLOWS,
-    rollout::{Proposal, proposal, running},
+    rollout::{Proposal, RevisionFacts, proposal, running},
 };
 use crate::kubernetes::code;
 
@@ -26,8 +27,39 @@ const LONGEST_SETTLING: Duration = Duration::from_secs(30);
 /// The most bytes of a revision. etcd stores objects of up to 1.5 MiB, and a status comes with it.
 const MOST_BYTES: usize = 1 << 20;
 
-/// What identifies the PolicyPlugins, whether a revision runs, and the revisions that are to be tried again.
-type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, bool, Vec<u64>);
+/// What a revision is made from, and what asks for another attempt.
+struct Inputs {
+    /// By name.
+    policies: Vec<(Arc<str>, Arc<PolicyPluginState>)>,
+    /// Whether a revision runs.
+    runs: bool,
+    /// Whether the revision of the PolicyPlugins was deleted.
+    is_deleted: bool,
+    /// The revisions that are to be tried again.
+    asked: Vec<u64>,
+}
+
+impl PartialEq for Inputs {
+    fn eq(&self, other: &Self) -> bool {
+        let mut pairs = self.policies.iter().zip(&other.policies);
+        self.policies.len() == other.policies.len()
+            && pairs.all(|(one, other)| one.0 == other.0 && one.1.is_as(&other.1))
+            && (self.runs, self.is_deleted, &self.asked)
+                == (other.runs, other.is_deleted, &other.asked)
+    }
+}
+
+impl Inputs {
+    /// Returns the PolicyPlugins whose sources somebody has asked since then to resolve again.
+    fn asked_again(&self, before: &Self) -> Vec<&PolicyPluginState> {
+        let asks = |(name, state): &&(Arc<str>, Arc<PolicyPluginState>)| {
+            let mut known = before.policies.iter();
+            known.any(|(known, before)| known == name && state.asks_again(before))
+        };
+        let asking = self.policies.iter().filter(asks);
+        asking.map(|(_, state)| &**state).collect()
+    }
+}
 
 impl Leader {
     /// Makes revisions from the PolicyPlugins.
@@ -53,7 +85,14 @@ impl Leader {
             if considered.is_some() && !is_known {
                 self.settle(&mut changes).await;
             }
-            considered = Some(self.inputs());
+            let inputs = self.inputs();
+            if let Some(before) = &considered {
+                let mut pins = self.pins.lock().await;
+                for state in inputs.asked_again(before) {
+                    pins.pins.retain(|(uid, _), _| *uid != state.uid);
+                }
+            }
+            considered = Some(inputs);
             retry = self.consider().await;
             plugins.changed();
         }
@@ -61,13 +100,35 @@ impl Leader {
 
     fn inputs(&self) -> Inputs {
         let all = self.plugins.policies.objects().into_iter();
-        let all = all.map(|(name, state)| (name.0, state.uid.clone(), state.generation));
-        let mut all: Vec<_> = all.collect();
-        all.sort();
+        let mut policies: Vec<_> = all.map(|(name, state)| (name.0, state)).collect();
+        policies.sort_by(|a, b| a.0.cmp(&b.0));
         let revisions = self.plugins.facts();
+        let wanted = self.note_seen(&revisions);
+        let exists = |wanted: &String| revisions.iter().any(|it| it.hash == *wanted);
         let asked = revisions.iter().filter(|it| it.asked.retry);
         let asked = asked.map(|it| it.number).collect();
-        (all, running(&revisions).is_some(), asked)
+        Inputs {
+            policies,
+            runs: running(&revisions).is_some(),
+            // One that was created and is not seen yet was not deleted.
+            is_deleted: wanted.as_ref().is_some_and(|it| !exists(it))
+                && self.proposed().seen.wanted == wanted,
+            asked,
+        }
+    }
+
+    /// Notes which revisions there are. Returns the digest of the plugins that the PolicyPlugins ask for.
+    pub(super) fn note_seen(&self, revisions: &[RevisionFacts]) -> Option<String> {
+        let mut proposed = self.proposed();
+        let wanted = proposed.wanted.clone();
+        let seen = &mut proposed.seen;
+        let numbers = revisions.iter().map(|it| it.number);
+        seen.highest = numbers.fold(seen.highest, u64::max);
+        let is_it = |it: &RevisionFacts| Some(&it.hash) == wanted.as_ref();
+        if revisions.iter().any(is_it) {
+            seen.wanted.clone_from(&wanted);
+        }
+        wanted
     }
 
     /// Waits until the PolicyPlugins stay the same.
@@ -127,6 +188,7 @@ impl Leader {
             }
             // What was asked for before stays in the rollout.
             proposed.wanted = proposed.wanted.or(before.wanted.take());
+            proposed.seen = before.seen.clone();
             let is_waiting = proposed.is_waiting();
             *before = proposed;
             is_waiting
@@ -156,6 +218,7 @@ impl Leader {
     async fn decide(&self, proposed: &mut Proposed) -> Option<Duration> {
         let plugins = &self.plugins;
         let facts = plugins.facts();
+        self.note_seen(&facts);
         let resolved = proposed.plugins.values();
         let resolved: Vec<_> = resolved.filter_map(|it| it.resolved.clone()).collect();
         if facts.is_empty() && resolved.is_empty() {
@@ -166,6 +229,7 @@ impl Leader {
         let held = plugins.generations.held();
         let numbers = held.all().map(|generation| generation.number());
         let used = u64::try_from(numbers.fold(0, i64::max)).unwrap_or(0);
+        let used = used.max(self.proposed().seen.highest);
         match proposal(&facts, &hash, used) {
             Proposal::Nothing => proposed.wanted = Some(hash),
             Proposal::Blocked(number) => {
@@ -193,7 +257,11 @@ impl Leader {
                             return None;
                         }
                         // Known before the revision is, so that the revision does not count as one that nobody asks for.
-                        self.proposed().wanted = Some(hash.clone());
+                        {
+                            let mut known = self.proposed();
+                            known.wanted = Some(hash.clone());
+                            known.seen.wanted = None;
+                        }
                         proposed.wanted = Some(hash);
                         self.create(&spec, proposed).await;
                     }

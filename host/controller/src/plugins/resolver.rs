@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use trainyard_config::policy_plugin::{
-    BuiltInOrigin, Origin, PolicyPlugin, ResolvedPlugin, Source,
+    BuiltInOrigin, OciOrigin, Origin, PolicyPlugin, ResolvedPlugin, Source,
 };
 
 use super::{
@@ -55,6 +55,7 @@ impl Leader {
                     Ok(policy) => policy.clone(),
                     Err(problem) => return (name, state, Err(invalid(problem))),
                 };
+                let pin = pin.or_else(|| self.unused(&policy, state));
                 let pinned = match (&policy.spec.source, pin) {
                     (None, _) => Ok(None),
                     (Some(_), Some(pin)) => Ok(Some(pin)),
@@ -130,6 +131,29 @@ impl Leader {
         proposed.plugin_mut(&name).resolved = Some(resolved);
     }
 
+    /// Returns a plugin as the newest revision has it, if a built-in plugin is used in its place and its reference has not changed. No registry is
+    /// asked about what is not used.
+    fn unused(&self, policy: &PolicyPlugin, state: &PolicyPluginState) -> Option<Pinned> {
+        let Some(Source::Oci(source)) = &policy.spec.source else {
+            return None;
+        };
+        let newest = self.newest(&policy.name)?;
+        let Origin::Oci(origin) = &newest.origin else {
+            return None;
+        };
+        let is_it = is_reference_to(&source.reference, origin);
+        if !is_it || self.plugins.built_in_instead(&newest).is_none() {
+            return None;
+        }
+        Some(Pinned {
+            origin: newest.origin,
+            digest: newest.digest?,
+            version: newest.version?,
+            active_when: newest.active_when?,
+            signer: state.status.signer.clone(),
+        })
+    }
+
     /// Returns a plugin as the newest revision has it.
     fn newest(&self, name: &str) -> Option<ResolvedPlugin> {
         let newest = self.plugins.facts().pop()?;
@@ -140,6 +164,14 @@ impl Leader {
             .find(|plugin| plugin.name == name)
             .cloned()
     }
+}
+
+/// Whether a reference has this repository and digest, as it is written.
+fn is_reference_to(reference: &str, origin: &OciOrigin) -> bool {
+    let rest = reference.strip_prefix(&*origin.repository);
+    let rest = rest.filter(|rest| rest.starts_with([':', '@']));
+    let tag = rest.and_then(|rest| rest.strip_suffix(&*origin.manifest_digest));
+    tag.is_some_and(|tag| tag.ends_with('@'))
 }
 
 fn invalid(problem: &str) -> SourceError {
@@ -158,5 +190,54 @@ fn is_moved_back(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
         && newest.digest.is_some()
         && version(newest)
             .zip(version(resolved))
-            .is_none_or(|(newest, resolved)| resolved <= newest)
+            .is_none_or(|(newest, resolved)| resolved.cmp_precedence(&newest).is_le())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn build_metadata_does_not_make_a_version_newer() {
+        let plugin = |version: &str, digit: char| -> ResolvedPlugin {
+            let digest = format!("sha256:{}", digit.to_string().repeat(64));
+            serde_json::from_value(json!({
+                "name": "stamp", "generation": 1, "origin": {"builtIn": {}}, "version": version, "digest": digest,
+            }))
+            .unwrap()
+        };
+        for (newest, resolved, is_back) in [
+            ("1.2.0+alpha", "1.2.0+zeta", true),
+            ("1.2.0", "1.2.0+zeta", true),
+            ("1.2.0", "1.1.0", true),
+            ("1.2.0", "1.2.1-rc.1", false),
+            ("1.2.0+zeta", "1.2.1+alpha", false),
+        ] {
+            let moved = is_moved_back(&plugin(newest, 'a'), &plugin(resolved, 'b'));
+            assert_eq!(moved, is_back, "{newest} {resolved}");
+        }
+    }
+
+    #[test]
+    fn a_reference_is_compared_with_repository_and_digest_as_it_is_written() {
+        let digest = format!("sha256:{}", "a".repeat(64));
+        let origin = OciOrigin {
+            repository: "registry.example/stamp".to_owned(),
+            manifest_digest: digest.clone(),
+        };
+        for (reference, is_it) in [
+            (format!("registry.example/stamp@{digest}"), true),
+            (format!("registry.example/stamp:1.0@{digest}"), true),
+            (format!("registry.example/stamp-2@{digest}"), false),
+            (format!("registry.example/stamp/more@{digest}"), false),
+            (format!("registry.example/stamp:{digest}"), false),
+            ("registry.example/stamp:1.0".to_owned(), false),
+        ] {
+            assert_eq!(is_reference_to(&reference, &origin), is_it, "{reference}");
+        }
+    }
 }

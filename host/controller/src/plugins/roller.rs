@@ -81,7 +81,7 @@ impl Leader {
     }
 
     fn next(&self, facts: &[RevisionFacts]) -> Next {
-        let wanted = self.proposed().wanted.clone();
+        let wanted = self.note_seen(facts);
         next(&Facts {
             revisions: facts,
             wanted: wanted.as_deref(),
@@ -94,18 +94,21 @@ impl Leader {
     }
 
     fn candidate_facts(&self, facts: &[RevisionFacts]) -> Option<CandidateFacts> {
-        let (_, running) = self.named(running(facts)?)?;
+        let running = running(facts)?;
+        let running_name = running.name.as_str();
+        let (_, running) = self.named(running)?;
         let rolling = rolling(facts)?;
         let (state, spec) = self.named(rolling)?;
         let mut candidate = self.candidate();
-        if candidate.number != rolling.number {
+        // A number alone does not identify it, because what was deleted may have had the same.
+        if candidate.name != rolling.name {
             *candidate = Candidate {
-                number: rolling.number,
+                name: rolling.name.clone(),
                 ..Candidate::default()
             };
         }
         let compared = candidate.compared.as_ref();
-        let compared = compared.filter(|(with, _)| *with == running.number);
+        let compared = compared.filter(|(with, _)| *with == running_name);
         Some(CandidateFacts {
             number: rolling.number,
             refused: candidate.refused.clone(),
@@ -157,7 +160,7 @@ impl Leader {
             let candidate = self.candidate();
             let compared = candidate.compared.as_ref();
             let summary = compared.map(|(_, compared)| compared.summary.clone());
-            summary.filter(|_| candidate.number == new.number)
+            summary.filter(|_| candidate.name == of.name)
         };
         let status = PluginRevisionStatus {
             stage: new.stage,
@@ -238,32 +241,37 @@ impl Leader {
                 return Some(backoff(candidate.failed));
             }
         };
-        let running = running(facts)?;
+        let (running, candidate) = (running(facts)?, rolling(facts)?);
         let (_, before) = self.named(running)?;
-        let (_, spec) = self.named(rolling(facts)?)?;
+        let (_, spec) = self.named(candidate)?;
         let changed = changed(Some(&before), &spec);
         let pair = (&old.generation, &new.generation);
         let comparing = self.comparer.compare(&self.work.stores, pair, &changed);
         let compared = tokio::select! {
             compared = comparing => compared,
-            () = self.until_not_comparing(number, running.number) => return None,
+            () = self.until_not_comparing(candidate, &running.name) => return None,
         };
         self.plugins.show(number, running.number, &compared.summary);
-        self.candidate().compared = Some((running.number, compared));
+        let mut known = self.candidate();
+        if known.name == candidate.name {
+            known.compared = Some((running.name.clone(), compared));
+        }
         None
     }
 
     /// Waits until something else is to be done than to compare these revisions. The status of PolicyPlugins is written in the meantime.
-    async fn until_not_comparing(&self, number: u64, with: u64) {
+    async fn until_not_comparing(&self, candidate: &RevisionFacts, with: &str) {
         let plugins = &self.plugins;
         let mut changes = plugins.changes.subscribe();
         loop {
             changes.borrow_and_update();
             let facts = plugins.facts();
-            let is_same = running(&facts).is_some_and(|running| running.number == with);
-            if !is_same
+            let is_it =
+                |it: Option<&RevisionFacts>, name: &str| it.is_some_and(|it| it.name == name);
+            if !is_it(running(&facts), with)
+                || !is_it(rolling(&facts), &candidate.name)
                 || plugins.in_use().newer.is_some()
-                || self.next(&facts) != Next::Compare(number)
+                || self.next(&facts) != Next::Compare(candidate.number)
             {
                 return;
             }

@@ -194,6 +194,11 @@ impl Registry {
             .insert(artifact.digest(), problem);
     }
 
+    /// Does not refuse a plugin any more, such as because it was signed.
+    pub(crate) fn accept(&self, artifact: &Artifact) {
+        self.0.refused.lock().unwrap().remove(&artifact.digest());
+    }
+
     /// Lets the loader refuse a plugin.
     pub(crate) fn break_it(&self, artifact: &Artifact) {
         self.0.broken.lock().unwrap().insert(artifact.digest());

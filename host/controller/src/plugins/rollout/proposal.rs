@@ -15,8 +15,8 @@ pub(crate) enum Proposal {
     Create(u64),
 }
 
-/// Returns what is done about plugins with this digest. `used` is the highest number that is known to have been used, if the revisions were
-/// deleted.
+/// Returns what is done about plugins with this digest. `used` is the highest number that is known to have been used, also by
+/// revisions that were deleted: each number is used once.
 pub(crate) fn proposal(revisions: &[RevisionFacts], hash: &str, used: u64) -> Proposal {
     if running(revisions).is_some_and(|running| running.hash == hash) {
         return Proposal::Nothing;

@@ -72,6 +72,13 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             };
             return of(status, reason, message.as_str());
         }
+        if (kind, *condition) == (PluginCondition::Pulled, PluginCondition::Verified) {
+            return of(
+                ConditionStatus::Unknown,
+                "NotReached",
+                "the condition Verified comes first: its content is fetched after its signature is verified",
+            );
+        }
         // What comes before it holds.
         if kind > *condition {
             return of(
@@ -222,6 +229,16 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             ),
         );
     }
+    let others_fail = facts.proposed.has_problems() || facts.proposed.lacks_content();
+    if newest.is_none() && !others_fail {
+        return of(
+            ConditionStatus::False,
+            "NoRevision",
+            format!(
+                "no PluginRevision has it, because it is about to be created, or was deleted and is about to be created again; {keeps}"
+            ),
+        );
+    }
     let Some((revision, plugin)) = newest else {
         return of(
             ConditionStatus::False,
@@ -278,6 +295,13 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             ConditionStatus::False,
             reason,
             format!("PluginRevision {name}: {message}; {keeps}"),
+        ),
+        Some(stage @ (Stage::RolledBack | Stage::Refused)) => of(
+            ConditionStatus::False,
+            &format!("{stage:?}"),
+            format!(
+                "PluginRevision {name}: {message}; to try it again, run `kubectl annotate pluginrevision {name} trainyard.dev/retry= --overwrite`; {keeps}"
+            ),
         ),
         Some(stage) => of(
             ConditionStatus::False,
