@@ -62,6 +62,7 @@ fn states_of_policy_plugins() -> Vec<State> {
         state("False", "Retrying", "Progressing", "inProgress"),
         state("False", "NotWatched", "Progressing", "inProgress"),
         state("False", "ReplicasLag", "Progressing", "inProgress"),
+        state("False", "NoRevision", "Progressing", "inProgress"),
         state("False", "NewRefusals", "Suspended", "failed"),
         state("False", "RemovesPlugins", "Suspended", "failed"),
         state("False", "MissingPermissions", "Degraded", "failed"),

@@ -274,7 +274,7 @@ fn repaired(revisions: &[RevisionFacts]) -> Option<Next> {
             Stage::RolledBack,
             "Requested",
             format!(
-                "rolled back to revision {older} by the annotation trainyard.dev/roll-back; to try it again, set the annotation trainyard.dev/retry, or change a PolicyPlugin"
+                "rolled back to revision {older} by the annotation trainyard.dev/roll-back; to try it again, set its annotation trainyard.dev/retry, or change a PolicyPlugin"
             ),
         ));
     }

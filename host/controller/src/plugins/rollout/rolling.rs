@@ -62,7 +62,7 @@ impl Rolling<'_> {
     fn next(&self) -> Next {
         let RevisionFacts { number, hash, .. } = self.revision;
         if self.revision.asked.roll_back {
-            let message = "rolled back by the annotation trainyard.dev/roll-back; to try it again, set the annotation trainyard.dev/retry, or change a PolicyPlugin";
+            let message = "rolled back by the annotation trainyard.dev/roll-back; to try it again, set its annotation trainyard.dev/retry, or change a PolicyPlugin";
             return write(*number, Stage::RolledBack, "Requested", message.to_owned());
         }
         if self.facts.wanted.is_some_and(|wanted| wanted != hash) {
@@ -171,7 +171,7 @@ impl Rolling<'_> {
         let known = self.known.cloned().unwrap_or_default();
         if !asked.accept_failures && known.failures.are_too_many() {
             let message = format!(
-                "{} of {} TrainJobs of its share fail with it and not with revision {}; correct a PolicyPlugin, or set the annotation trainyard.dev/retry to try it again, and trainyard.dev/accept=failures on the revision that this creates to go on in spite of them",
+                "{} of {} TrainJobs of its share fail with it and not with revision {}; correct a PolicyPlugin, or set its annotation trainyard.dev/retry to try it again, and trainyard.dev/accept=failures on the revision that this creates to go on in spite of them",
                 known.failures.train_jobs, known.failures.all_train_jobs, running.number
             );
             return write(number, Stage::RolledBack, "Failures", message);
