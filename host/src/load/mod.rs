@@ -140,8 +140,7 @@ impl LoadedPlugins {
         let next = match is_new {
             false => Ok((policy, files)),
             true => self::policy(args, next_policy, &[]).and_then(|mut next| {
-                next.verify_like(&policy)
-                    .map_err(|error| ErrorList::from_iter([error]))?;
+                next.verify_like(&policy)?;
                 plugin_files(args, &mut next).map(|files| (next, files))
             }),
         };

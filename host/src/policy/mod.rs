@@ -107,13 +107,13 @@ impl Policy {
     }
 
     /// Verifies the plugins of registries like another policy, which must not have other signers.
-    pub(crate) fn verify_like(&mut self, other: &Self) -> Result<(), Located> {
+    pub(crate) fn verify_like(&mut self, other: &Self) -> Result<(), ErrorList> {
         match (&self.signers, &other.signers) {
             (Some(own), Some(signers)) if own != signers => {
                 let place = other.signers_place.as_ref();
                 let place = place.map_or_else(|| FLAGS.to_owned(), Location::to_string);
                 let own = self.signers_place.clone().unwrap_or_default();
-                return Err(differ(&own, &place));
+                return Err(ErrorList::from_iter([differ(&own, &place)]));
             }
             (None, Some(_)) => {
                 self.signers.clone_from(&other.signers);
