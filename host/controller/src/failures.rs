@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{queue::NamespacedName, reconcile::ReconcileError};
+use crate::{
+    queue::NamespacedName,
+    reconcile::{ReconcileError, StoppedBy},
+};
 
 /// How often an error that does not change is logged in full: logs are rotated.
 const IN_FULL: Duration = Duration::from_secs(60 * 60);
@@ -38,38 +41,6 @@ pub(crate) struct FailureCause {
     pub(crate) reason: &'static str,
     /// Whether the error lasts until the TrainJob, its runtime or a plugin is corrected.
     pub(crate) needs_correction: bool,
-}
-
-/// What stops a TrainJob that fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum StoppedBy {
-    /// The API server refuses its objects, or does not serve their kind. Plugins decide what these are.
-    ApiServer,
-    /// Anything else.
-    Other,
-}
-
-impl StoppedBy {
-    /// Returns what stops a TrainJob that fails with this error.
-    pub(crate) fn of(error: &ReconcileError) -> Self {
-        let is_refused = match error {
-            ReconcileError::NotServed { .. } => true,
-            ReconcileError::Api { problem, .. } => match &**problem {
-                kube::Error::Api(status) => match status.code {
-                    // A quota is the namespace's, whatever the plugins are.
-                    403 => !status.message.contains("exceeded quota"),
-                    code => [400, 422].contains(&code),
-                },
-                _ => false,
-            },
-            _ => false,
-        };
-        if is_refused {
-            Self::ApiServer
-        } else {
-            Self::Other
-        }
-    }
 }
 
 impl Failures {

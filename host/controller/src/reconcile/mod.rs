@@ -65,7 +65,7 @@ mod vouch;
 use std::{sync::Arc, time::Duration};
 
 pub(crate) use dry_run::{DryRun, DryRunResult};
-pub(crate) use error::{Blame, NOT_CREATED, WAITS};
+pub(crate) use error::{Blame, NOT_CREATED, StoppedBy, WAITS};
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
 use flow::Flow;

@@ -17,13 +17,12 @@ use super::{
         TrainJobs as _,
     },
     dry_run::ForgetInterests,
-    error::ReconcileError,
+    error::{ReconcileError, StoppedBy},
     live_cluster::{Answers, LiveCluster, creating},
     snapshot::Snapshot,
     start::KnownJobSet,
 };
 use crate::{
-    failures::StoppedBy,
     fair::Worker,
     generation::{Generation, Pinned},
     kubernetes::{code, kind_of},

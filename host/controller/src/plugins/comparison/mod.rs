@@ -18,11 +18,10 @@ use trainyard_model::text::clean_to;
 use self::subjects::{AtMost, IN_ALL, OF_NAMESPACE, Subject, runtimes, train_jobs};
 use super::rollout::{Comparison, Failures};
 use crate::{
-    failures::StoppedBy,
     fair::{FairSemaphore, Worker},
     generation::Generation,
     queue::NamespacedName,
-    reconcile::{ReconcileError, Reconciler, Stores},
+    reconcile::{ReconcileError, Reconciler, StoppedBy, Stores},
 };
 
 /// The most fields that are kept.

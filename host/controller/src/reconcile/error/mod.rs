@@ -1,12 +1,13 @@
 //! Errors of a reconcile.
 //!
 //! [`api`] has the errors of calls to the API server, [`snapshot_error`] those of snapshots, and [`summary`] the short forms of an error: its kind,
-//! its reason and its subject.
+//! its reason and its subject. [`stopped_by`] says whether the API server is what stops a TrainJob.
 
 mod api;
 mod blame;
 mod paused;
 mod snapshot_error;
+mod stopped_by;
 mod summary;
 
 use std::{sync::Arc, time::Duration};
@@ -18,6 +19,7 @@ use trainyard_render::{PendingLookup, Problem, Stopped};
 
 pub(crate) use blame::Blame;
 pub use snapshot_error::SnapshotError;
+pub(crate) use stopped_by::StoppedBy;
 pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED, WAITS};
 
 use super::object_ref::ObjectRef;
