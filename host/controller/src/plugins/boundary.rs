@@ -21,8 +21,8 @@ pub struct ClusterPlugins {
 
 /// Resolves sources of plugins to content with a digest, and keeps that content.
 pub trait PluginSource: Send + Sync {
-    /// Resolves the source of the plugin of this name, verifies its content and keeps it. Only the leader and commands call this. Nothing is requested
-    /// from a registry that the operator has not allowed for the plugin.
+    /// Resolves the source of the plugin of this name, verifies its content and keeps it. Only the leader and commands call this. Nothing is
+    /// requested from a registry that the operator has not allowed for the plugin.
     fn pin<'a>(
         &'a self,
         name: &'a str,
