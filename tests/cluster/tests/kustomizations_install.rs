@@ -1,5 +1,5 @@
-//! An API server accepts the output of kustomize for deploy/, deploy/runtimes and the README's overlays with chosen runtimes and with plugins,
-//! including every field, and the result is as the README describes, also in another namespace.
+//! An API server accepts the output of kustomize for deploy/, deploy/runtimes and the documented overlays with chosen runtimes, with plugins and with
+//! plugins of registries, including every field, and the result is as the README describes, also in another namespace.
 #![allow(clippy::indexing_slicing)]
 
 mod plugin_revisions;
@@ -87,12 +87,22 @@ async fn may(plane: &ControlPlane, namespace: &str, what: &Value) -> Result<bool
 
 /// Checks that the objects in this namespace work together, for the ServiceAccount there.
 async fn is_whole(plane: &ControlPlane, namespace: &str) -> Result<()> {
+    let wanted = fs::read_to_string(root().join("deploy/controller.yaml"))?;
+    is_whole_with(plane, namespace, "trainyard", &wanted).await
+}
+
+async fn is_whole_with(
+    plane: &ControlPlane,
+    namespace: &str,
+    image: &str,
+    configuration: &str,
+) -> Result<()> {
     let deployment = stored(plane, DEPLOYMENTS, namespace, NAME).await?;
     let pod = &deployment["spec"]["template"]["spec"];
-    let image = format!("trainyard:{}", env!("CARGO_PKG_VERSION"));
+    let image = format!("{image}:{}", env!("CARGO_PKG_VERSION"));
     ensure!(pod["containers"][0]["image"] == image.as_str(), "{pod:#}");
     let config = mounted(plane, &deployment, "config", "controller.yaml").await?;
-    ensure!(config == fs::read_to_string(root().join("deploy/controller.yaml"))?);
+    ensure!(config == configuration, "{config}");
     stored(plane, ["/api/v1", "services"], namespace, NAME).await?;
     let public = stored(plane, CONFIG_MAPS, namespace, "kubeflow-trainer-public").await?;
     ensure!(public["data"].is_object(), "{public:#}");
@@ -194,17 +204,21 @@ fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
 
 /// Returns the kustomization below a heading of a page.
 fn kustomization_of(page: &str, heading: &str) -> Result<String> {
-    const BEGINNING: &str = "apiVersion: kustomize.config.k8s.io/v1beta1";
+    block_of(page, heading, "apiVersion: kustomize.config.k8s.io/v1beta1")
+}
+
+/// Returns the first block below a heading of a page that begins with this line.
+fn block_of(page: &str, heading: &str, beginning: &str) -> Result<String> {
     let text = fs::read_to_string(root().join(page))?;
     let (_, section) = text.split_once(heading).context("no such heading")?;
-    let (before, rest) = section.split_once(BEGINNING).context("no such block")?;
+    let (before, rest) = section.split_once(beginning).context("no such block")?;
     let indent = before.lines().last().unwrap_or_default();
     let (block, _) = rest.split_once("```").context("a block without an end")?;
     let lines = block
         .lines()
         .map(|line| line.strip_prefix(indent).unwrap_or(line));
     let lines: Vec<_> = lines.collect();
-    Ok(format!("{BEGINNING}{}\n", lines.join("\n").trim_end()))
+    Ok(format!("{beginning}{}\n", lines.join("\n").trim_end()))
 }
 
 /// Returns the standard output of the program, which runs in a folder.
@@ -295,6 +309,54 @@ async fn the_documented_overlay_with_plugins(plane: &ControlPlane) -> Result<()>
     .await
 }
 
+async fn the_documented_overlay_with_plugins_of_registries(plane: &ControlPlane) -> Result<()> {
+    const PAGE: &str = "docs/plugins-in-the-cluster.md";
+    const HEADING: &str = "## Before you begin";
+    let scratch = tempfile::tempdir()?;
+    copy_of_deploy(scratch.path())?;
+    let folder = scratch.path().join("deploy-with-registry");
+    fs::create_dir(&folder)?;
+    let configuration = block_of(PAGE, HEADING, "apiVersion: trainyard.dev/v1alpha1")?;
+    fs::write(folder.join("controller.yaml"), &configuration)?;
+    let printed = trainyard(&["rbac", "--plugins-source=Cluster"], &folder)?;
+    fs::write(folder.join("roles.yaml"), printed)?;
+    let collecting = block_of(PAGE, HEADING, "apiVersion: rbac.authorization.k8s.io/v1")?;
+    fs::write(folder.join("plugin-roles.yaml"), collecting)?;
+    let overlay = kustomization_of(PAGE, HEADING)?;
+    fs::write(folder.join("kustomization.yaml"), overlay)?;
+
+    apply_all(plane, &kustomized(&folder)?).await?;
+    is_whole_with(
+        plane,
+        "kubeflow-system",
+        "REGISTRY/trainyard",
+        &configuration,
+    )
+    .await?;
+    let file = folder.join("controller.yaml");
+    let file = file.to_str().context("a path that is not UTF-8")?;
+    trainyard(&["controller", "--print-config", "--config", file], &folder)?;
+    let deployment = stored(plane, DEPLOYMENTS, "kubeflow-system", NAME).await?;
+    let pod = &deployment["spec"]["template"]["spec"];
+    let secret = json!({"secretName": "plugin-registry", "defaultMode": 420,
+        "items": [{"key": ".dockerconfigjson", "path": "config.json"}]});
+    let has = |volume: &Value| volume["name"] == "registry-config" && volume["secret"] == secret;
+    ensure!(
+        pod["volumes"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(has)),
+        "{pod:#}"
+    );
+    let revisions =
+        json!({"group": "trainyard.dev", "resource": "pluginrevisions", "verb": "create"});
+    eventually("the controller's rights hold", async || {
+        Ok(may(plane, "kubeflow-system", &revisions)
+            .await?
+            .then_some(()))
+    })
+    .await
+}
+
 async fn another_namespace(plane: &ControlPlane) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     let deploy = copy_of_deploy(scratch.path())?;
@@ -329,6 +391,9 @@ async fn output_of_kustomize_installs(plane: &ControlPlane) -> Result<()> {
     the_documented_overlay_with_plugins(plane)
         .await
         .context("the overlay")?;
+    the_documented_overlay_with_plugins_of_registries(plane)
+        .await
+        .context("the overlay with plugins of registries")?;
     another_namespace(plane).await.context("another namespace")
 }
 
