@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs the tests of clusters with each version of Kubernetes in tests/cluster/kubernetes: the oldest and the newest that the pages name.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/kubernetes
+for module in "$root"/tests/cluster/kubernetes/*/; do
+    version=$(cd "$module" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
+    # Each program has its usual name there, which controller-runtime's envtest and the harness expect.
+    assets=$cache/$version
+    if [ ! -e "$assets/kube-apiserver" ]; then
+        echo "building Kubernetes $version into $assets (takes 10 minutes)"
+        scratch=$(mktemp -d)
+        trap 'rm -rf "$scratch"' EXIT
+        (cd "$root/tests/cluster/tools" && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$scratch/etcd" go.etcd.io/etcd/server/v3)
+        (cd "$module" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$scratch/" tool)
+        mkdir -p "$cache"
+        mv "$scratch" "$assets"
+    fi
+    echo "Kubernetes $version"
+    KUBEBUILDER_ASSETS=$assets make --no-print-directory -C "$root" test-cluster
+done
