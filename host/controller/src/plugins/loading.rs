@@ -12,8 +12,8 @@ use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin
 use trainyard_render::SkippedPlugin;
 
 use super::{
-    FetchedPlugin, Mode, PluginCondition, PluginSource, Plugins, Problem, Refusal, SourceError,
-    Verified,
+    FetchedPlugin, LoadedPlugins, Mode, PluginCondition, PluginSource, Plugins, Problem, Refusal,
+    SourceError, Verified,
 };
 use crate::generation::Generation;
 
@@ -30,6 +30,8 @@ pub(super) struct LoadedRevision {
     pub(super) signers: BTreeMap<String, String>,
     /// The plugins that were skipped, with the reason.
     pub(super) skipped: BTreeMap<String, String>,
+    /// The warnings of each plugin that has any.
+    pub(super) warnings: BTreeMap<String, Vec<String>>,
 }
 
 /// The loaded revisions that may be used.
@@ -147,7 +149,7 @@ impl Plugins {
             self.generations.host_facts().clone(),
         );
         let loaded = on_thread(move || loader.load(&set, mode, &reuse, &host)).await;
-        let renderer = loaded?.map_err(LoadError::Refused)?;
+        let LoadedPlugins { renderer, warnings } = loaded?.map_err(LoadError::Refused)?;
         let is_skipped = |plugin: &&ResolvedPlugin| {
             !plugin.settings.disabled && renderer.generation().plugin(&plugin.name).is_none()
         };
@@ -175,10 +177,15 @@ impl Plugins {
             spec: spec.clone(),
             signers,
             skipped,
+            warnings,
             generation: self
                 .generations
                 .generation((number, &spec.hash()), renderer),
         });
+        for (plugin, messages) in &revision.warnings {
+            let warnings = messages.join("; ");
+            tracing::warn!(plugin, warnings, "a plugin is loaded with warnings");
+        }
         self.loaded.put(revision.clone());
         Ok(revision)
     }
