@@ -115,7 +115,13 @@ fn outcome(policy: &Value) -> Option<String> {
         return Some(described(fault));
     }
     let active = conditions.iter().find(|it| it["type"] == "Active")?;
-    let is_final = ["Running", "NewRefusals", "RolledBack", "Refused"];
+    let is_final = [
+        "Running",
+        "NewRefusals",
+        "NewFailures",
+        "RolledBack",
+        "Refused",
+    ];
     is_final
         .contains(&text(active, "reason").as_str())
         .then(|| described(active))

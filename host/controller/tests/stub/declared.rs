@@ -567,14 +567,14 @@ impl World {
     }
 
     /// Sets an annotation of a revision.
-    pub(crate) fn annotate(&self, number: u64, annotation: &str) {
+    pub(crate) fn annotate(&self, number: u64, annotation: &str, value: &str) {
         let all = self.cluster.all("pluginrevisions");
         let found = all
             .iter()
             .find(|it| it["spec"]["number"] == number)
             .unwrap();
         let name = found["metadata"]["name"].as_str().unwrap();
-        let patch = json!({"metadata": {"annotations": {annotation: ""}}});
+        let patch = json!({"metadata": {"annotations": {annotation: value}}});
         self.cluster.merge("pluginrevisions", "", name, &patch);
     }
 

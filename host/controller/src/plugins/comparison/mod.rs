@@ -217,7 +217,13 @@ impl Comparer {
             still.insert(version, is_worse);
             if is_worse {
                 worse.admits(namespace);
+                let before = found.namespaces;
                 (found.train_jobs, found.namespaces) = worse.count();
+                if found.namespaces > before && before < Failures::EXAMPLES {
+                    found
+                        .examples
+                        .push(format!("{}/{}", key.namespace, key.name));
+                }
             }
         }
         *checked = still;
