@@ -188,6 +188,12 @@ async fn a_candidate_that_is_deleted_is_made_again_and_another_one_is_compared_i
     world.upgrade(&Artifact::second());
     world.until_stage(2, "Share").await;
     delete(2);
+    // PolicyPlugins settle for some seconds before they become a revision again.
+    let says_so = |_: &Cluster| world.condition("stamp", "Active")[1] == "NoRevision";
+    world.until("the condition says so", says_so).await;
+    let [status, _, message] = world.condition("stamp", "Active");
+    assert_eq!(status, "False");
+    assert!(message.contains("version 1.0.0 of it"), "{message}");
     world.until_stage(3, "Share").await;
     assert_eq!(world.revisions()[1..], [share(3)]);
     // It has no difference, unlike the one that is deleted with its change.
