@@ -536,12 +536,7 @@ async fn a_change_at_the_moment_of_a_write_of_the_status_is_not_missed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_that_nobody_watches_says_what_it_waits_for() {
-    let mut world = World::half();
-    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
-    let controller = world.start("one").await;
-    world.until_stamped(LATE, "queued", "1.0.0").await;
-    world.upgrade(&Artifact::second());
-    world.until_stage(2, "Share").await;
+    let (world, controller) = World::left_in_a_share().await;
     controller.stop().await;
     let first = Artifact::stamp("stamp", "1.0.0");
     world.registry.break_it(&first);

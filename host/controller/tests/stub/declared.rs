@@ -450,6 +450,17 @@ impl World {
         world
     }
 
+    /// The same with a controller, which leaves the second version in the share.
+    pub(crate) async fn left_in_a_share() -> (Self, Controller) {
+        let mut world = Self::half();
+        world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
+        let controller = world.start("one").await;
+        world.until_stamped(LATE, "queued", "1.0.0").await;
+        world.upgrade(&Artifact::second());
+        world.until_stage(2, "Share").await;
+        (world, controller)
+    }
+
     /// Starts a controller, and waits until the first version runs.
     pub(crate) async fn running(&self) -> Controller {
         let controller = self.start("one").await;
