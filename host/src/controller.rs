@@ -305,6 +305,9 @@ fn log_loaded(load: &LenientLoad, settings: &Settings, policy_digest: Option<&st
     for plugin in &load.disabled {
         tracing::info!(plugin, "disabled in its PolicyPlugin");
     }
+    for warning in &load.warnings {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// Fails if plugins are declared both in the cluster and in files.

@@ -265,3 +265,68 @@ fn written_statuses_are_valid() {
         "{answers:?}"
     );
 }
+
+/// Columns of `kubectl get` show them, so they have no other text.
+#[test]
+fn digests_in_a_status_have_only_digits() {
+    let digits = "0a".repeat(32);
+    let digest = format!("sha256:{digits}");
+    let status = |kind, status: Value| {
+        let mut object = match kind {
+            Crd::PolicyPlugin => full(),
+            Crd::PluginRevision => revision(1),
+        };
+        object["status"] = status;
+        admit(kind, &object, None)
+    };
+    let of_train_jobs = |digest: &str| {
+        let counts = [json!({"digest": digest, "trainJobs": 1})];
+        json!({"trainJobs": {"total": 1, "digests": counts}})
+    };
+    let at_stage = |field: &str, value: &Value| json!({"stage": "Running", field: value});
+    let of_pod = |digest: &str| json!([{"pod": "a", "plan": digest}]);
+    for (kind, good, bad) in [
+        (
+            Crd::PolicyPlugin,
+            json!({"digest": digest}),
+            json!({"digest": digits}),
+        ),
+        (
+            Crd::PolicyPlugin,
+            json!({"manifestDigest": digest}),
+            json!({"manifestDigest": "sha256:1"}),
+        ),
+        (
+            Crd::PolicyPlugin,
+            json!({"plan": digest}),
+            json!({"plan": "all is well"}),
+        ),
+        (
+            Crd::PolicyPlugin,
+            of_train_jobs(&digits[..12]),
+            of_train_jobs(&digits[..13]),
+        ),
+        (
+            Crd::PolicyPlugin,
+            of_train_jobs(&digits),
+            of_train_jobs("all is well!"),
+        ),
+        (
+            Crd::PluginRevision,
+            at_stage("plan", &json!(digest)),
+            at_stage("plan", &json!("none")),
+        ),
+        (
+            Crd::PluginRevision,
+            at_stage("replicas", &of_pod(&digest)),
+            at_stage("replicas", &of_pod("none")),
+        ),
+    ] {
+        assert_eq!(status(kind, good), [""; 0]);
+        let answers = status(kind, bad.clone());
+        assert!(
+            answers.iter().any(|one| one.contains("Invalid value")),
+            "{bad}: {answers:?}"
+        );
+    }
+}

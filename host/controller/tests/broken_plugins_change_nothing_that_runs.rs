@@ -92,6 +92,44 @@ async fn a_refused_plugin_says_why() {
     controller.stop().await;
 }
 
+/// Such as a grant for a version of the plugin that has not been declared yet.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_grant_that_a_plugin_does_not_claim_is_a_warning() {
+    let world = World::stamped();
+    let controller = world.running().await;
+    let reference = world.registry.push(&Artifact::stamp("stamp", "2.0.0"));
+    let source = json!({"oci": {"reference": reference}});
+    let unused = "labels[example.com/unused]";
+    world.declare_with("stamp", json!({"source": source, "grants": [unused]}));
+    let warns = ("stamp", "Loaded", "True", "LoadedWithWarnings");
+    world
+        .until_condition(warns.0, warns.1, warns.2, warns.3)
+        .await;
+    let message = world.condition("stamp", "Loaded").concat();
+    assert!(message.contains(unused), "{message}");
+    // It stops nothing.
+    world.until_stamped("ml", "queued", "2.0.0").await;
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
+    controller.stop().await;
+    // Another leader finds it out again.
+    world
+        .cluster
+        .edit("policyplugins", ("", "stamp"), |object: &mut Value| {
+            object["status"] = json!({});
+        });
+    let controller = world.start("two").await;
+    world
+        .until_condition(warns.0, warns.1, warns.2, warns.3)
+        .await;
+    world.declare("stamp", &reference);
+    world
+        .until_condition("stamp", "Loaded", "True", "Loaded")
+        .await;
+    controller.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tag_is_followed_to_newer_versions_only() {
     let world = World::stamped();

@@ -8,10 +8,13 @@ use std::sync::{
 };
 
 use serde_json::{Value, json};
-use trainyard_model::call::Call;
+use trainyard_model::{
+    call::Call,
+    plugin::{CallFailure, Limit},
+};
 
 use crate::stub::{
-    cluster::{Act, When},
+    cluster::{Act, Cluster, When},
     controller::{job, runtime},
     declared::{Artifact, STAMP, World},
 };
@@ -99,7 +102,7 @@ async fn of_a_namespace_and_of_a_runtime_a_limited_number_is_compared() {
     }
     let controller = world.start("one").await;
     world.until_stamped("ml", "queued", "1.0.0").await;
-    let all = |cluster: &crate::stub::cluster::Cluster| cluster.count("jobsets") == 38;
+    let all = |cluster: &Cluster| cluster.count("jobsets") == 38;
     world.pass("all are rendered", all).await;
     world.upgrade(&Artifact::new(
         "stamp",
@@ -115,6 +118,53 @@ async fn of_a_namespace_and_of_a_runtime_a_limited_number_is_compared() {
         (&json!(1 + 20), &json!(20 + 10)),
     );
     controller.stop().await;
+}
+
+/// Each of these renderings takes as long as the limits allow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_calls_that_exhaust_their_limits_a_limited_number_is_made() {
+    for (namespaces, wanted) in [(1, 5), (3, 15), (6, 20)] {
+        let world = world(&Artifact::stamp("stamp", "1.0.0"));
+        let names: Vec<_> = (0..namespaces).map(|it| format!("slow-{it}")).collect();
+        for namespace in &names {
+            let mut of_namespace = runtime("own", &["stamp"]);
+            of_namespace["kind"] = "TrainingRuntime".into();
+            of_namespace["metadata"]["namespace"] = namespace.as_str().into();
+            world.cluster.put(of_namespace);
+            for number in 0..7 {
+                let name = format!("slow-{number}");
+                let mut train_job = job(namespace, &name, "own", true);
+                train_job["spec"]["runtimeRef"]["kind"] = "TrainingRuntime".into();
+                world.cluster.put(train_job);
+            }
+        }
+        let controller = world.start("one").await;
+        let count = 1 + 7 * namespaces;
+        let all = |cluster: &Cluster| cluster.count("jobsets") == count;
+        world.pass("all are rendered", all).await;
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counts = calls.clone();
+        let slow = Artifact::stamp("stamp", "2.0.0").runs(move |call: &mut Call| {
+            let job = call.context_job(Call::CONTEXT)?;
+            if call.job_name(job)?.starts_with("slow") {
+                counts.fetch_add(1, Ordering::SeqCst);
+                let limit = Limit::Fuel(1);
+                return Err(CallFailure::Limit {
+                    limit,
+                    method: None,
+                });
+            }
+            Ok(())
+        });
+        world.upgrade(&slow);
+        world
+            .until_condition("stamp", "Active", "False", "NewRefusals")
+            .await;
+        assert_eq!(calls.load(Ordering::SeqCst), wanted, "{namespaces}");
+        let shadow = &world.cluster.all("pluginrevisions")[1]["status"]["shadow"];
+        assert_eq!(shadow["refused"], wanted);
+        controller.stop().await;
+    }
 }
 
 /// Such as a Node that two versions of a plugin read one after the other.

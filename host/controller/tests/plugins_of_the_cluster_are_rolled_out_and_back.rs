@@ -18,7 +18,7 @@ use trainyard_model::{
 };
 
 use crate::stub::{
-    cluster::{Act, When},
+    cluster::{Act, Cluster, When},
     controller::job,
     declared::{Artifact, EARLY, LATE, STAMP, World},
 };
@@ -36,10 +36,14 @@ fn failing() -> Artifact {
 }
 
 fn failing_with(failure: fn() -> CallFailure) -> Artifact {
-    Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"]).runs(
+    failing_as("2.0.0", failure)
+}
+
+fn failing_as(version: &'static str, failure: fn() -> CallFailure) -> Artifact {
+    Artifact::new("stamp", version, "plugins", &[STAMP, "example.com/more"]).runs(
         move |call: &mut Call| {
             let info = call.context_info(Call::CONTEXT)?;
-            call.info_set_annotation(info, STAMP, "2.0.0")?;
+            call.info_set_annotation(info, STAMP, version)?;
             let job = call.context_job(Call::CONTEXT)?;
             match call.job_name(job)?.starts_with("late") {
                 true => Err(failure()),
@@ -195,6 +199,48 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     controller.stop().await;
 }
 
+/// Tenants may create JobSets, and write what they want into the annotation that tells the plugins.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_job_sets_of_train_jobs_count_as_users_of_a_plugin() {
+    let world = World::half();
+    let controller = world.start("one").await;
+    world.until_stamped(EARLY, "queued", "1.0.0").await;
+    world.until_stamped(LATE, "queued", "1.0.0").await;
+    controller.stop().await;
+    let real = world.cluster.get("jobsets", LATE, "queued").unwrap();
+    let forged = |name: &str, owner: Value| {
+        let mut job_set = real.clone();
+        job_set["metadata"] = json!({
+            "namespace": LATE, "name": name,
+            "annotations": {"trainyard.dev/plugins": "stamp@000000000000"},
+            "ownerReferences": owner,
+        });
+        world.cluster.put(job_set);
+    };
+    let owner = &real["metadata"]["ownerReferences"];
+    let mut other_uid = owner.clone();
+    other_uid[0]["uid"] = "forged".into();
+    forged("without-owner", Value::Null);
+    forged("of-another-train-job", owner.clone());
+    // The TrainJob of this name is another one than the owner.
+    world.cluster.put(job(LATE, "taken", "stamped", true));
+    forged("taken", other_uid);
+    let status = |object: &mut Value| object["status"] = json!({});
+    world.cluster.edit("policyplugins", ("", "stamp"), status);
+    let controller = world.start("two").await;
+    let counted = |cluster: &Cluster| {
+        let object = cluster.get("policyplugins", "", "stamp").unwrap();
+        object["status"]["trainJobs"]["total"].is_u64()
+    };
+    world.pass("TrainJobs are counted", counted).await;
+    let object = world.cluster.get("policyplugins", "", "stamp").unwrap();
+    let counts = &object["status"]["trainJobs"];
+    assert_eq!(counts["total"], 2, "{counts}");
+    assert_eq!(counts["digests"].as_array().unwrap().len(), 1, "{counts}");
+    assert_ne!(counts["digests"][0]["digest"], "000000000000");
+    controller.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_without_a_difference_runs_at_once() {
     let world = World::half();
@@ -225,8 +271,80 @@ async fn new_refusals_stop_until_somebody_accepts_them() {
     assert_eq!(world.stage(2), "Shadow");
     assert!(world.condition("stamp", "Active")[2].contains("trainyard.dev/accept="));
     assert_eq!(world.stamp(EARLY, "queued").unwrap(), "1.0.0");
-    world.annotate(2, "trainyard.dev/accept");
+    // It is accepted that it is refused, but not that a TrainJob fails.
+    world.annotate(2, "trainyard.dev/accept", "");
+    world.until_stage(2, "Share").await;
+    world
+        .until_condition("stamp", "Active", "False", "NewFailures")
+        .await;
+    world.annotate(2, "trainyard.dev/accept", "failures");
     world.until_stage(2, "Running").await;
+    controller.stop().await;
+}
+
+/// Another namespace of the share has a TrainJob that does not fail, so the revision is not rolled back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_in_which_train_jobs_of_one_namespace_fail_waits_and_says_which() {
+    for accepts in [true, false] {
+        let world = World::half();
+        world.cluster.put(job("rl", "queued", "stamped", true));
+        let controller = world.start("one").await;
+        for namespace in [EARLY, "rl"] {
+            world.until_stamped(namespace, "queued", "1.0.0").await;
+        }
+        world.upgrade(&failing());
+        world.until_stage(2, "Share").await;
+        let names = ["late-a", "late-b", "late-c"];
+        for name in names {
+            world.cluster.put(job(EARLY, name, "stamped", false));
+        }
+        world
+            .until_condition("stamp", "Active", "False", "NewFailures")
+            .await;
+        let status = world.cluster.all("pluginrevisions")[1]["status"].clone();
+        for message in [
+            status["message"].as_str().unwrap(),
+            &world.condition("stamp", "Active")[2],
+        ] {
+            for part in [
+                "TrainJobs of 1 namespaces",
+                "such as default/late-a;",
+                "trainyard.dev/accept=failures",
+            ] {
+                assert!(message.contains(part), "{message}");
+            }
+        }
+        assert_eq!(
+            (world.stage(2), &status["percent"]),
+            ("Share".to_owned(), &json!(50))
+        );
+        assert_eq!(world.stamp(LATE, "queued").unwrap(), "1.0.0");
+        match accepts {
+            true => world.annotate(2, "trainyard.dev/accept", "failures"),
+            false => names
+                .into_iter()
+                .for_each(|name| world.cluster.delete("trainjobs", EARLY, name)),
+        }
+        world.until_stage(2, "Running").await;
+        controller.stop().await;
+    }
+}
+
+/// So no namespace can stop a change of plugins by TrainJobs that no revision helps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn train_jobs_that_fail_with_both_revisions_hold_up_no_share() {
+    let world = World::half();
+    world.upgrade(&failing_as("1.0.0", trap));
+    for name in ["late-a", "late-b", "late-c"] {
+        world.cluster.put(job(EARLY, name, "stamped", false));
+    }
+    let controller = world.start("one").await;
+    world.until_stamped(EARLY, "queued", "1.0.0").await;
+    world.upgrade(&failing());
+    world.until_stage(2, "Share").await;
+    let has_ended = |_: &_| world.stage(2) != "Share";
+    world.pass("the share has ended", has_ended).await;
+    assert_eq!(world.stage(2), "Running");
     controller.stop().await;
 }
 
@@ -262,7 +380,7 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
     world.clock.advance(Duration::from_secs(600));
     world.declare("stamp", &world.registry.push(&failing()));
     assert_eq!(world.revisions().len(), 2);
-    world.annotate(2, "trainyard.dev/retry");
+    world.annotate(2, "trainyard.dev/retry", "");
     world.until_stage(3, "Share").await;
     controller.stop().await;
 }
@@ -325,7 +443,6 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
     world.cluster.set_rule(|_, when, (verb, plural), body| {
-        use crate::stub::cluster::{Act, When};
         let is_write = when == When::Before && verb != "get" && plural == "jobsets";
         match is_write && body.to_string().contains("example.com/more") {
             true => Act::Forbid,
@@ -353,7 +470,7 @@ async fn a_running_revision_is_rolled_back_on_request() {
     world.until_stamped(EARLY, "queued", "1.0.0").await;
     world.upgrade(&Artifact::second());
     world.until_stamped(LATE, "queued", "2.0.0").await;
-    world.annotate(2, "trainyard.dev/roll-back");
+    world.annotate(2, "trainyard.dev/roll-back", "");
     world.until_stamped(LATE, "queued", "1.0.0").await;
     world.until_stage(2, "RolledBack").await;
     assert_eq!(world.stage(1), "Running");
@@ -419,12 +536,7 @@ async fn a_change_at_the_moment_of_a_write_of_the_status_is_not_missed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_that_nobody_watches_says_what_it_waits_for() {
-    let mut world = World::half();
-    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
-    let controller = world.start("one").await;
-    world.until_stamped(LATE, "queued", "1.0.0").await;
-    world.upgrade(&Artifact::second());
-    world.until_stage(2, "Share").await;
+    let (world, controller) = World::left_in_a_share().await;
     controller.stop().await;
     let first = Artifact::stamp("stamp", "1.0.0");
     world.registry.break_it(&first);

@@ -68,12 +68,7 @@ async fn if_the_running_revision_is_deleted_the_one_before_runs_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_the_only_revision_that_ran_is_deleted_it_runs_again() {
     for (is_killed, is_answer_lost) in [(false, false), (false, true), (true, false)] {
-        let mut world = World::half();
-        world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
-        let mut controller = world.start("one").await;
-        world.until_stamped(LATE, "queued", "1.0.0").await;
-        world.upgrade(&Artifact::second());
-        world.until_stage(2, "Share").await;
+        let (world, mut controller) = World::left_in_a_share().await;
         world.until_stamped(EARLY, "queued", "2.0.0").await;
         if is_answer_lost {
             refuse_creation(&world, When::Done);
@@ -149,12 +144,7 @@ async fn another_replica_that_has_what_ran_creates_it_again() {
 /// No process has what ran.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn if_nobody_has_what_ran_the_newest_plugins_run_and_an_event_says_so() {
-    let mut world = World::half();
-    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
-    let controller = world.start("one").await;
-    world.until_stamped(LATE, "queued", "1.0.0").await;
-    world.upgrade(&Artifact::second());
-    world.until_stage(2, "Share").await;
+    let (world, controller) = World::left_in_a_share().await;
     controller.stop().await;
     let first = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
     let name = first.as_str().unwrap();
@@ -172,10 +162,7 @@ async fn if_nobody_has_what_ran_the_newest_plugins_run_and_an_event_says_so() {
 /// Its number is not used again, so nothing that was found out about it counts for the next one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_candidate_that_is_deleted_is_made_again_and_another_one_is_compared_itself() {
-    let mut world = World::half();
-    world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
-    let controller = world.start("one").await;
-    world.until_stamped(LATE, "queued", "1.0.0").await;
+    let (world, controller) = World::left_in_a_share().await;
     let delete = |number: u64| {
         let all = world.cluster.all("pluginrevisions");
         let mut of = all.iter().filter(|it| it["spec"]["number"] == number);
@@ -185,9 +172,13 @@ async fn a_candidate_that_is_deleted_is_made_again_and_another_one_is_compared_i
             .delete("pluginrevisions", "", name.as_str().unwrap());
     };
     let share = |number: u64| (number, "Share".to_owned(), "Progressing".to_owned());
-    world.upgrade(&Artifact::second());
-    world.until_stage(2, "Share").await;
     delete(2);
+    // PolicyPlugins settle for some seconds before they become a revision again.
+    let says_so = |_: &Cluster| world.condition("stamp", "Active")[1] == "NoRevision";
+    world.until("the condition says so", says_so).await;
+    let [status, _, message] = world.condition("stamp", "Active");
+    assert_eq!(status, "False");
+    assert!(message.contains("version 1.0.0 of it"), "{message}");
     world.until_stage(3, "Share").await;
     assert_eq!(world.revisions()[1..], [share(3)]);
     // It has no difference, unlike the one that is deleted with its change.

@@ -1,6 +1,9 @@
 //! Loading sets of plugins with the sandbox of the process.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use trainyard_api::{FieldPath, Location, ObjectId};
 use trainyard_config::{
@@ -10,7 +13,10 @@ use trainyard_config::{
 use trainyard_controller::{
     generation::Generation,
     metrics::Metrics,
-    plugins::{FetchedPlugin, Mode, PluginCondition, PluginLoader, Problem, Refusal, SourceError},
+    plugins::{
+        FetchedPlugin, LoadedPlugins, Mode, PluginCondition, PluginLoader, Problem, Refusal,
+        SourceError,
+    },
     settings::FeatureGates,
 };
 use trainyard_model::{
@@ -24,7 +30,7 @@ use trainyard_sandbox::Loader;
 use crate::{
     built_ins::{self, BUILT_INS},
     load::{CodeLoading, LenientLoad, Loading, StrictRefusal},
-    policy::{PluginContent, PluginFile, Policy},
+    policy::{PluginContent, PluginFile, Policy, Warning},
     report::ErrorList,
     sources::{Content, LoadedAs, loaded_as, problem},
 };
@@ -80,7 +86,7 @@ impl PluginLoader for ProcessLoader {
         mode: Mode,
         reuse: &[Arc<Generation>],
         host: &HostFacts,
-    ) -> Result<Renderer, Vec<Refusal>> {
+    ) -> Result<LoadedPlugins, Vec<Refusal>> {
         let mut parts = self.parts(set, mode);
         if !parts.refusals.is_empty() {
             return Err(parts.refusals);
@@ -105,11 +111,15 @@ impl PluginLoader for ProcessLoader {
             .wrapping(&wrap)
             .reusing(loaded)
             .without(parts.without);
-        let renderer = match mode {
-            Mode::Strict => strict(&loading, &parts.files, &policy)?,
+        let (renderer, warnings) = match mode {
+            Mode::Strict => StrictRefusal::load(&loading, &parts.files, &policy)
+                .map_err(|refusals| refusals.into_iter().map(of_strict).collect::<Vec<_>>())?,
             Mode::Lenient => lenient(&loading, &parts.files, &policy, parts.missing)?,
         };
-        Ok(renderer.with_host_facts(host.clone()))
+        Ok(LoadedPlugins {
+            renderer: renderer.with_host_facts(host.clone()),
+            warnings: by_plugin(warnings),
+        })
     }
 
     fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String> {
@@ -207,28 +217,12 @@ impl ProcessLoader {
     }
 }
 
-fn strict(
-    loading: &Loading<'_>,
-    files: &[PluginFile],
-    policy: &Policy,
-) -> Result<Renderer, Vec<Refusal>> {
-    match StrictRefusal::load(loading, files, policy) {
-        Ok((renderer, unused)) => {
-            for message in unused {
-                tracing::warn!(message, "a grant has no effect");
-            }
-            Ok(renderer)
-        }
-        Err(refusals) => Err(refusals.into_iter().map(of_strict).collect()),
-    }
-}
-
 fn lenient(
     loading: &Loading<'_>,
     files: &[PluginFile],
     policy: &Policy,
     missing: Vec<SkippedPlugin>,
-) -> Result<Renderer, Vec<Refusal>> {
+) -> Result<(Renderer, Vec<Warning>), Vec<Refusal>> {
     let loaded = LenientLoad::load(loading, files, policy, missing).map_err(|errors| {
         let problem = problem(PluginCondition::Conflicting, "Conflict", all(&errors));
         vec![refusal(Vec::new(), problem)]
@@ -236,7 +230,16 @@ fn lenient(
     for (file, why) in &loaded.refused {
         tracing::error!(file, why, "plugin skipped");
     }
-    Ok(loaded.renderer)
+    Ok((loaded.renderer, loaded.warnings))
+}
+
+/// Returns the warnings of each plugin, for readers who know its PolicyPlugin.
+fn by_plugin(warnings: Vec<Warning>) -> BTreeMap<String, Vec<String>> {
+    let mut all = BTreeMap::<_, Vec<_>>::new();
+    for (plugin, message) in warnings.iter().map(Warning::in_object) {
+        all.entry(plugin).or_default().push(message);
+    }
+    all
 }
 
 /// Returns the PolicyPlugin that a plugin of a revision was made from.

@@ -2,6 +2,8 @@
 //! those of the command line.
 
 mod loader;
+#[cfg(test)]
+mod tests;
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -10,13 +10,15 @@ use super::{
     result::{LoadResult, closed_gate},
 };
 use crate::{
-    policy::{PluginFile, Policy},
+    policy::{PluginFile, Policy, Warning},
     report::ErrorList,
 };
 
 /// The plugins that run together.
 pub(crate) struct LenientLoad {
     pub(crate) renderer: Renderer,
+    /// The warnings about the plugins that are loaded.
+    pub(crate) warnings: Vec<Warning>,
     /// The skipped plugins: the file, and the reason. A PolicyPlugin that has no effect, such as one for a plugin that does not
     /// exist, is one of them.
     pub(crate) refused: Vec<(String, String)>,
@@ -64,6 +66,7 @@ impl LenientLoad {
         let refused = refused.chain(of_policy.map(|it| (it.location.to_string(), it.message)));
         Ok(Self {
             renderer,
+            warnings: plugins.warnings(policy),
             refused: refused.collect(),
             disabled,
         })

@@ -172,9 +172,7 @@ impl LoadedPlugins {
             (plugin.info().id.name.clone(), origin.clone())
         };
         let origins = plugins.loaded.iter().map(named).collect();
-        plugins.misspelled_orders().iter().for_each(report::warn);
-        let infos = plugins.loaded.iter().map(|(plugin, _)| plugin.info());
-        policy.unused_grants(infos).iter().for_each(report::warn);
+        plugins.warnings(policy).iter().for_each(report::warn);
         let loaded = plugins.loaded.into_iter().map(|(plugin, _)| plugin);
         let renderer = Renderer::new(loaded, policy.facts()).map_err(ErrorList::from_iter)?;
         Ok(Self {

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     built_ins::{self, BUILT_INS},
-    policy::{PluginContent, PluginFile, Policy},
+    policy::{PluginContent, PluginFile, Policy, Warning},
 };
 
 /// The result of loading plugins, in order.
@@ -136,15 +136,16 @@ impl LoadResult {
         names.into_iter().collect()
     }
 
-    /// Returns the warnings of [`misspelled_orders`] for all plugins.
-    pub(super) fn misspelled_orders(&self) -> Vec<String> {
+    /// Returns the warnings about all plugins: those of [`misspelled_orders`], and grants that have no effect.
+    pub(super) fn warnings(&self, policy: &Policy) -> Vec<Warning> {
         let plugins = || self.loaded.iter().map(|(plugin, _)| plugin.info());
         let loaded = plugins().map(|plugin| &*plugin.id.name);
         let known: BTreeSet<&str> = loaded
             .chain(self.disabled.iter().map(|one| &*one.name))
             .collect();
         plugins()
-            .flat_map(|plugin| misspelled_orders(plugin, &known).collect::<Vec<_>>())
+            .flat_map(|plugin| misspelled_orders(plugin, &known))
+            .chain(policy.unused_grants(plugins()))
             .collect()
     }
 
@@ -183,7 +184,7 @@ impl LoadResult {
 pub(super) fn misspelled_orders<'a>(
     plugin: &'a PluginInfo,
     known: &'a BTreeSet<&'a str>,
-) -> impl Iterator<Item = String> + 'a {
+) -> impl Iterator<Item = Warning> + 'a {
     let manifest = &plugin.manifest;
     let lists = [
         ("after", &manifest.after),
@@ -198,10 +199,12 @@ pub(super) fn misspelled_orders<'a>(
     unknown.filter_map(|(list, at, name)| {
         let others = known.iter().copied();
         let near = nearest(name, others.filter(|other| *other != manifest.name))?;
-        Some(format!(
-            "plugin {}: `{list}[{at}]` in the manifest names `{name}`, which is not loaded; did you mean `{near}`?",
-            plugin.id
-        ))
+        Some(Warning::Manifest {
+            plugin: plugin.id.clone(),
+            message: format!(
+                "`{list}[{at}]` in the manifest names `{name}`, which is not loaded; did you mean `{near}`?"
+            ),
+        })
     })
 }
 

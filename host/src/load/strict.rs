@@ -5,7 +5,7 @@ use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadError, LoadProblem};
 
 use super::{Loading, Refused, result::LoadResult};
-use crate::policy::{PluginFile, Policy};
+use crate::policy::{PluginFile, Policy, Warning};
 
 /// Why plugins cannot be used together.
 pub(crate) struct StrictRefusal {
@@ -20,7 +20,7 @@ pub(crate) struct StrictRefusal {
 }
 
 impl StrictRefusal {
-    /// Loads the built-in plugins and these files, and checks them against each other. Also returns grants that have no effect.
+    /// Loads the built-in plugins and these files, and checks them against each other. Also returns the warnings about them.
     ///
     /// # Errors
     /// All that is wrong.
@@ -28,7 +28,7 @@ impl StrictRefusal {
         loading: &Loading<'_>,
         files: &[PluginFile],
         policy: &Policy,
-    ) -> Result<(Renderer, Vec<String>), Vec<Self>> {
+    ) -> Result<(Renderer, Vec<Warning>), Vec<Self>> {
         let mut plugins = LoadResult::default();
         plugins.add_all(loading, files, policy);
         let mut refusals: Vec<_> = plugins.refused.iter().map(Self::of).collect();
@@ -42,14 +42,12 @@ impl StrictRefusal {
                 is_conflict: false,
             }
         }));
-        let loaded = || plugins.loaded.iter().map(|(plugin, _)| plugin);
-        let renderer = Renderer::new(loaded().cloned(), policy.facts());
+        let loaded = plugins.loaded.iter().map(|(plugin, _)| plugin.clone());
+        let renderer = Renderer::new(loaded, policy.facts());
         match renderer {
             Ok(renderer) if refusals.is_empty() => {
-                let unused = policy.unused_grants(loaded().map(|plugin| plugin.info()));
-                let unused = unused.iter().map(|it| it.in_object());
                 let skipped = plugins.left_out().collect();
-                Ok((renderer.with_skipped(skipped), unused.collect()))
+                Ok((renderer.with_skipped(skipped), plugins.warnings(policy)))
             }
             Ok(_) => Err(refusals),
             Err(errors) => {

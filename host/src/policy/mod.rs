@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 pub(crate) use file::{PluginContent, PluginFile};
 pub(crate) use missing::Missing;
+pub(crate) use problems::Warning;
 pub(crate) use read::{Declared, is_policy_plugin, policy_plugins};
 use read::{FLAGS, differ};
 pub(crate) use registry::store;

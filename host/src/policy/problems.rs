@@ -5,15 +5,47 @@ use std::{
     sync::Arc,
 };
 
+use thiserror::Error;
 use trainyard_api::{FieldPath, Located, Location};
 use trainyard_config::{ConfigProblem, MAX_ERRORS, policy_plugin::PolicyPlugin};
 use trainyard_model::{
     manifest::ActiveWhen,
-    plugin_info::PluginInfo,
+    plugin_info::{PluginId, PluginInfo},
     text::{clean, nearest},
 };
 
 use super::{Policy, item_field};
+use crate::finding::{Finding, Parts};
+
+/// A warning about a plugin that is loaded: something of it has no effect, or not the one that was meant.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum Warning {
+    /// Of its PolicyPlugin.
+    #[error("{located}")]
+    Settings { plugin: PluginId, located: Located },
+    /// Of its manifest.
+    #[error("plugin {plugin}: {message}")]
+    Manifest { plugin: PluginId, message: String },
+}
+
+impl Warning {
+    /// Returns the name of the plugin, and the warning for readers who know its PolicyPlugin.
+    pub(crate) fn in_object(&self) -> (String, String) {
+        match self {
+            Self::Settings { plugin, located } => (plugin.name.to_string(), located.in_object()),
+            Self::Manifest { plugin, message } => (plugin.name.to_string(), message.clone()),
+        }
+    }
+}
+
+impl Finding for Warning {
+    fn parts(&self) -> Parts {
+        match self {
+            Self::Settings { located, .. } => located.parts(),
+            Self::Manifest { .. } => Parts::of(self),
+        }
+    }
+}
 
 impl Policy {
     /// Returns an error for each exemption of a plugin that is not always active. `plugins` are the known plugins.
@@ -64,11 +96,11 @@ impl Policy {
         errors
     }
 
-    /// Returns a warning for each grant that covers no claim of its plugin, and so has no effect.
+    /// Returns a warning for each grant that covers no claim of its plugin, and so has no effect; at most [`MAX_ERRORS`] of a plugin.
     pub(crate) fn unused_grants<'p>(
         &self,
         loaded: impl IntoIterator<Item = &'p Arc<PluginInfo>>,
-    ) -> Vec<Located> {
+    ) -> Vec<Warning> {
         let mut unused = Vec::new();
         for loaded in loaded {
             let mut plugins = self.plugins.iter();
@@ -77,16 +109,19 @@ impl Policy {
             };
             let grants = plugin.spec.grants.iter().enumerate();
             let grants = grants.filter(|(_, grant)| !loaded.manifest.uses(grant));
-            unused.extend(grants.map(|(of, grant)| Located {
-                location: plugin.location.clone().at(item_field(plugin, "grants", of)),
-                message: format!(
-                    "`{}` covers no claim of plugin {}, so the grant has no effect; remove it, or correct its path",
-                    clean(&grant.to_string()),
-                    loaded.id
-                ),
+            let grants = grants.take(MAX_ERRORS);
+            unused.extend(grants.map(|(of, grant)| Warning::Settings {
+                plugin: loaded.id.clone(),
+                located: Located {
+                    location: plugin.location.clone().at(item_field(plugin, "grants", of)),
+                    message: format!(
+                        "`{}` covers no claim of plugin {}, so the grant has no effect; remove it, correct its path, or use a version of the plugin that claims it",
+                        clean(&grant.to_string()),
+                        loaded.id
+                    ),
+                },
             }));
         }
-        unused.truncate(MAX_ERRORS);
         unused
     }
 }

@@ -105,7 +105,7 @@ impl RendezvousPort {
                 "is true, so port {number}, which the runtime names `{PORT_NAME}`, is a port of the machine, and only one pod of all TrainJobs of this runtime runs there, while the others stay pending; remove `hostNetwork`, use a runtime with another port for TrainJobs that are to share machines, or leave it if each pod takes a whole machine"
             ),
             false => format!(
-                "is true, so port {number} is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `{PORT_NAME}` and a number of its own to the container in the runtime, whose TrainJobs share it, or change the default, `rendezvousPort` in the policy file's `config` of {plugin}"
+                "is true, so port {number} is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `{PORT_NAME}` and a number of its own to the container in the runtime, whose TrainJobs share it, or change the default, `rendezvousPort` in `config` of the PolicyPlugin {plugin}"
             ),
         };
         ctx.warn(&message, Some(&pod_set.path("hostNetwork")));

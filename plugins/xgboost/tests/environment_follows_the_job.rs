@@ -120,7 +120,7 @@ fn host_network_causes_a_warning_of_its_shared_port() {
         });
         job.transform(&PLUGIN).unwrap().warnings()
     };
-    let warning = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.hostNetwork: is true, so port 29500 is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `rendezvous` and a number of its own to the container in the runtime, whose TrainJobs share it, or change the default, `rendezvousPort` in the policy file's `config` of xgboost";
+    let warning = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.hostNetwork: is true, so port 29500 is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `rendezvous` and a number of its own to the container in the runtime, whose TrainJobs share it, or change the default, `rendezvousPort` in `config` of the PolicyPlugin xgboost";
     assert_eq!(warnings(|c| c, true), [warning]);
     assert_eq!(warnings(|c| c, false), [""; 0]);
     let named = |c: MockContainer| c.port(29501, "TCP", Some("rendezvous"));

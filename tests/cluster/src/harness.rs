@@ -54,6 +54,27 @@ impl Shared for ControlPlane {
     }
 }
 
+/// A cluster apart from that of the other tests of a program, for those that change what all its namespaces share.
+pub struct OwnCluster(pub Cluster);
+
+impl Shared for OwnCluster {
+    fn start() -> Result<Self> {
+        Cluster::start().map(Self)
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        self.0.plane()
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.0.still_runs()
+    }
+
+    fn last_words(&self) -> String {
+        Shared::last_words(&self.0)
+    }
+}
+
 impl Shared for Cluster {
     fn start() -> Result<Self> {
         Self::start()

@@ -15,8 +15,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, PluginRegistry, RegistryOptions, Shared, Test, Trainyard, Write,
-    eventually,
+    Cluster, Fate, OwnCluster, PluginRegistry, RegistryOptions, Test, Trainyard, Write, eventually,
 };
 use trainyard_oci::{
     Artifact, Client, Credentials, Https, Limits, Location, Progress, Registries, Release,
@@ -30,23 +29,6 @@ const FILES: &str = "TRAINYARD_HOSTILE_FILES";
 
 /// The name in the manifest of those that have one.
 const NAME: &str = "mole";
-
-/// A cluster of its own, because the plugins of one are those of all its namespaces.
-pub(crate) struct Attacked(Cluster);
-
-impl Shared for Attacked {
-    fn start() -> Result<Self> {
-        Cluster::start().map(Self)
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        self.0.plane()
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.0.still_runs()
-    }
-}
 
 /// Pushes what is WebAssembly by its first bytes, which is all that the client of registries looks at. Returns the references.
 async fn push_all(files: &Path, host: &str) -> Result<Vec<String>> {
@@ -115,7 +97,13 @@ fn outcome(policy: &Value) -> Option<String> {
         return Some(described(fault));
     }
     let active = conditions.iter().find(|it| it["type"] == "Active")?;
-    let is_final = ["Running", "NewRefusals", "RolledBack", "Refused"];
+    let is_final = [
+        "Running",
+        "NewRefusals",
+        "NewFailures",
+        "RolledBack",
+        "Refused",
+    ];
     is_final
         .contains(&text(active, "reason").as_str())
         .then(|| described(active))
@@ -228,10 +216,9 @@ async fn remove(declared: &Declared<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn hostile_files(attacked: &Attacked) -> Result<()> {
+async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
     let files = env::var_os(FILES).map(PathBuf::from);
     let files = files.with_context(|| format!("{FILES} is set by `make test-plugins`"))?;
-    let cluster = &attacked.0;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
@@ -309,6 +296,6 @@ async fn hostile_files(attacked: &Attacked) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn tests() -> Vec<Test<Attacked>> {
+pub(crate) fn tests() -> Vec<Test<OwnCluster>> {
     vec![Test::new("hostile_files", hostile_files)]
 }

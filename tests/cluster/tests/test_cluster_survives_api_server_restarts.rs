@@ -4,24 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use trainyard_cluster::{Cluster, ControlPlane, Fate, Resource, Shared, Test, Write};
-
-/// A cluster that no other test uses.
-pub(crate) struct Killed(Cluster);
-
-impl Shared for Killed {
-    fn start() -> Result<Self> {
-        Cluster::start().map(Self)
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        self.0.plane()
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.0.still_runs()
-    }
-}
+use trainyard_cluster::{Fate, OwnCluster, Resource, Test, Write};
 
 fn jobset() -> Value {
     let job = json!({
@@ -37,7 +20,9 @@ fn jobset() -> Value {
     })
 }
 
-async fn job_set_completes_across_an_api_server_restart(Killed(cluster): &Killed) -> Result<()> {
+async fn job_set_completes_across_an_api_server_restart(
+    OwnCluster(cluster): &OwnCluster,
+) -> Result<()> {
     let namespace = cluster.new_namespace().await?;
     cluster.kubelet().decide(&namespace, |_: &Pod| Fate::Hold);
     let (jobsets, pods) = (Resource::jobsets(), Resource::pods());
@@ -73,7 +58,7 @@ async fn job_set_completes_across_an_api_server_restart(Killed(cluster): &Killed
     cluster.still_runs()
 }
 
-pub(crate) fn tests() -> Vec<Test<Killed>> {
+pub(crate) fn tests() -> Vec<Test<OwnCluster>> {
     vec![Test::new(
         "job_set_completes_across_an_api_server_restart",
         job_set_completes_across_an_api_server_restart,

@@ -283,7 +283,7 @@ pub struct PluginRevisionStatus {
     pub message: String,
     /// The digest of the plan of the leader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", regex(pattern = DIGEST))]
     pub plan: Option<String>,
     /// What differed when runtimes and TrainJobs were rendered with both revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -357,7 +357,7 @@ pub struct Replica {
     pub uid: String,
     /// The digest of the plan that it made from the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", regex(pattern = DIGEST))]
     pub plan: Option<String>,
     /// Why it has not loaded the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,7 +27,8 @@ pub struct PolicyPluginSpec {
     #[schemars(with = "String", regex(pattern = DIGEST))]
     pub digest: Option<String>,
     /// Permissions beyond the defaults: paths that the plugin may write, objects that it may look up (`lookups[v1/Node/*]`), and pod sets
-    /// whose count its `nodeSets` may set (`pod-sets[NAME].count`).
+    /// whose count its `nodeSets` may set (`pod-sets[NAME].count`). One that the plugin does not claim has no effect, which the condition
+    /// `Loaded` says.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1024))]
     pub grants: Vec<ClaimPath>,

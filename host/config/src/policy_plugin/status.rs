@@ -3,10 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Condition;
+use super::{Condition, DIGEST};
 
 /// The most lines of `claims` and of `grants`.
 pub const MAX_LINES: usize = 32;
+
+/// The digits of a digest as the annotation of a JobSet has them.
+const DIGITS: &str = "^[0-9a-f]{12}([0-9a-f]{52})?$";
 
 /// The most digests of `trainJobs.digests`.
 pub const MAX_DIGESTS: usize = 16;
@@ -33,11 +36,11 @@ pub struct PolicyPluginStatus {
     pub version: Option<String>,
     /// The digest of the plugin's file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", regex(pattern = DIGEST))]
     pub digest: Option<String>,
     /// The digest of the artifact's manifest in the registry.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", regex(pattern = DIGEST))]
     pub manifest_digest: Option<String>,
     /// Who signed the plugin, as the controller's configuration names the signer.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +48,7 @@ pub struct PolicyPluginStatus {
     pub signer: Option<String>,
     /// The digest of the plan with this plugin.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
+    #[schemars(with = "String", regex(pattern = DIGEST))]
     pub plan: Option<String>,
     /// What the plugin claims, in words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -112,7 +115,8 @@ pub struct TrainJobCount {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DigestCount {
-    /// The digest of the plugin's file, or the first 12 hexadecimal digits of it.
+    /// The 64 hexadecimal digits of the digest of the plugin's file, or the first 12 of them.
+    #[schemars(regex(pattern = DIGITS))]
     pub digest: String,
     /// The number of TrainJobs.
     pub train_jobs: u32,

@@ -1,7 +1,12 @@
 //! Where plugins come from, and how they are loaded. The controller decides which plugins are used; the program brings their content and the
 //! sandbox, and no content passes through here.
 
-use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures_util::future::BoxFuture;
 use trainyard_config::policy_plugin::{Origin, ResolvedPlugin, Source};
@@ -154,11 +159,19 @@ pub trait PluginLoader: Send + Sync {
         mode: Mode,
         reuse: &[Arc<Generation>],
         host: &HostFacts,
-    ) -> Result<Renderer, Vec<Refusal>>;
+    ) -> Result<LoadedPlugins, Vec<Refusal>>;
 
     /// Returns why a built-in plugin is loaded in the place of a plugin of its name, such as that it is as new after an upgrade of this program;
     /// `None` if it is not. It follows from the plugin and this program alone, and the content of the plugin is not needed then.
     fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String>;
+}
+
+/// Plugins that are loaded together.
+pub struct LoadedPlugins {
+    /// What renders TrainJobs with them.
+    pub renderer: Renderer,
+    /// What has no effect in the settings or the manifest of a plugin, and what to do, by the name of the plugin. It stops nothing.
+    pub warnings: BTreeMap<String, Vec<String>>,
 }
 
 /// A plugin of a revision, with its content or why there is none.

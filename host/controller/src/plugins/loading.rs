@@ -12,8 +12,8 @@ use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin
 use trainyard_render::SkippedPlugin;
 
 use super::{
-    FetchedPlugin, Mode, PluginCondition, PluginSource, Plugins, Problem, Refusal, SourceError,
-    Verified,
+    FetchedPlugin, LoadedPlugins, Mode, PluginCondition, PluginSource, Plugins, Problem, Refusal,
+    SourceError, Verified,
 };
 use crate::generation::Generation;
 
@@ -30,6 +30,8 @@ pub(super) struct LoadedRevision {
     pub(super) signers: BTreeMap<String, String>,
     /// The plugins that were skipped, with the reason.
     pub(super) skipped: BTreeMap<String, String>,
+    /// The warnings of each plugin that has any.
+    pub(super) warnings: BTreeMap<String, Vec<String>>,
 }
 
 /// The loaded revisions that may be used.
@@ -58,10 +60,10 @@ impl Loaded {
     /// Returns the loaded revision of a generation, which may have been loaded again since.
     pub(super) fn of(&self, generation: &Arc<Generation>) -> Option<Arc<LoadedRevision>> {
         let all = self.all();
-        let is_it = |it: &&Arc<LoadedRevision>| Arc::ptr_eq(&it.generation, generation);
-        let is_again = |it: &&Arc<LoadedRevision>| it.generation.number() == generation.number();
-        let found = all.iter().find(is_it);
-        found.or_else(|| all.iter().find(is_again)).cloned()
+        let number = generation.number();
+        let of_number = all.iter().filter(|it| it.generation.number() == number);
+        let found = of_number.max_by_key(|it| Arc::ptr_eq(&it.generation, generation));
+        found.cloned()
     }
 
     /// Drops all others.
@@ -147,7 +149,7 @@ impl Plugins {
             self.generations.host_facts().clone(),
         );
         let loaded = on_thread(move || loader.load(&set, mode, &reuse, &host)).await;
-        let renderer = loaded?.map_err(LoadError::Refused)?;
+        let LoadedPlugins { renderer, warnings } = loaded?.map_err(LoadError::Refused)?;
         let is_skipped = |plugin: &&ResolvedPlugin| {
             !plugin.settings.disabled && renderer.generation().plugin(&plugin.name).is_none()
         };
@@ -175,10 +177,15 @@ impl Plugins {
             spec: spec.clone(),
             signers,
             skipped,
+            warnings,
             generation: self
                 .generations
                 .generation((number, &spec.hash()), renderer),
         });
+        for (plugin, messages) in &revision.warnings {
+            let warnings = messages.join("; ");
+            tracing::warn!(plugin, warnings, "a plugin is loaded with warnings");
+        }
         self.loaded.put(revision.clone());
         Ok(revision)
     }
@@ -190,32 +197,34 @@ impl Plugins {
 
     /// Fetches the content of a plugin, unless a built-in plugin is used in its place.
     async fn fetch(&self, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
-        if self.built_in_instead(plugin).is_none() {
-            return fetch(&*self.program.source, plugin, mode).await;
-        }
+        let is_built_in = matches!(plugin.origin, Origin::BuiltIn(_));
+        let content = match is_built_in || self.built_in_instead(plugin).is_some() {
+            true => Ok(Verified::default()),
+            false => content(&*self.program.source, plugin, mode).await,
+        };
         FetchedPlugin {
             plugin: plugin.clone(),
-            content: Ok(Verified::default()),
+            content,
         }
     }
 }
 
 /// Fetches the content of a plugin. Nothing waits for a candidate, but what is in use must not wait for a slow registry.
-async fn fetch(source: &dyn PluginSource, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
-    let too_slow = || SourceError::Retry {
+async fn content(
+    source: &dyn PluginSource,
+    plugin: &ResolvedPlugin,
+    mode: Mode,
+) -> Result<Verified, SourceError> {
+    let too_slow = |_| SourceError::Retry {
         after: None,
         message: format!("its registry has not sent it within {FETCH_LIMIT:?}; retrying"),
     };
-    let content = match (&plugin.origin, mode) {
-        (Origin::BuiltIn(_), _) => Ok(Verified::default()),
-        (_, Mode::Strict) => source.fetch(plugin).await,
-        (_, Mode::Lenient) => timeout(FETCH_LIMIT, source.fetch(plugin))
+    match mode {
+        Mode::Strict => source.fetch(plugin).await,
+        Mode::Lenient => timeout(FETCH_LIMIT, source.fetch(plugin))
             .await
-            .unwrap_or_else(|_| Err(too_slow())),
-    };
-    FetchedPlugin {
-        plugin: plugin.clone(),
-        content,
+            .map_err(too_slow)
+            .flatten(),
     }
 }
 
@@ -327,15 +336,12 @@ mod tests {
         fn keep(&self, _: &BTreeSet<String>) {}
     }
 
-    fn plugin(origin: &serde_json::Value) -> ResolvedPlugin {
-        let plugin = json!({"name": "a", "generation": 1, "origin": origin, "settings": {}});
-        serde_json::from_value(plugin).unwrap()
-    }
-
     #[tokio::test(start_paused = true)]
     async fn a_slow_registry_delays_a_candidate_and_not_what_is_in_use() {
         let seconds = Duration::from_secs;
-        let file = plugin(&json!({"file": {"name": "a.wasm", "digest": "sha256:0"}}));
+        let origin = json!({"file": {"name": "a.wasm", "digest": "sha256:0"}});
+        let file = json!({"name": "a", "generation": 1, "origin": origin, "settings": {}});
+        let file = serde_json::from_value(file).unwrap();
         for (takes, mode, is_fetched, after) in [
             (Some(seconds(29)), Mode::Lenient, true, seconds(29)),
             (Some(seconds(31)), Mode::Lenient, false, seconds(30)),
@@ -343,18 +349,12 @@ mod tests {
             (Some(seconds(3_600)), Mode::Strict, true, seconds(3_600)),
         ] {
             let started = Instant::now();
-            let fetched = fetch(&Slow(takes), &file, mode).await;
-            assert_eq!(
-                (fetched.content.is_ok(), started.elapsed()),
-                (is_fetched, after)
-            );
-            if let Err(error) = fetched.content {
+            let fetched = content(&Slow(takes), &file, mode).await;
+            assert_eq!((fetched.is_ok(), started.elapsed()), (is_fetched, after));
+            if let Err(error) = fetched {
                 assert!(matches!(&error, SourceError::Retry { .. }));
                 assert!(error.message().contains("30s"), "{error:?}");
             }
         }
-        let built_in = plugin(&json!({"builtIn": {}}));
-        let fetched = fetch(&Slow(None), &built_in, Mode::Lenient).await;
-        assert!(fetched.content.is_ok());
     }
 }

@@ -37,8 +37,8 @@ use std::{
 };
 
 pub use boundary::{
-    ClusterPlugins, FetchedPlugin, Mode, Pinned, PluginCondition, PluginLoader, PluginSource,
-    Problem, Refusal, SourceError, Verified,
+    ClusterPlugins, FetchedPlugin, LoadedPlugins, Mode, Pinned, PluginCondition, PluginLoader,
+    PluginSource, Problem, Refusal, SourceError, Verified,
 };
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;

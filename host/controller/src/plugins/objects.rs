@@ -227,6 +227,7 @@ impl RevisionState {
             percent: status.map_or(0, |status| status.percent),
             since: status.and_then(|status| status.since.as_ref()?.parse::<Timestamp>().ok()),
             reason: status.map_or_else(String::new, |status| status.reason.clone()),
+            message: status.map_or_else(String::new, |status| status.message.clone()),
             asked: self.asked,
             has_run: self.has_run,
         })
@@ -345,9 +346,43 @@ pub(crate) fn revision_object(spec: &PluginRevisionSpec, has_run: bool) -> Value
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use super::*;
+
+    #[test]
+    fn annotations_ask_for_something_unless_they_are_false() {
+        let asked = |annotations: Value| {
+            let spec = PluginRevisionSpec::new(1, Vec::new());
+            let mut object = revision_object(&spec, false);
+            object["metadata"]["annotations"] = annotations;
+            let state = RevisionObject::decode(&object.to_string(), 1).unwrap();
+            state.facts(&spec.name()).unwrap().asked
+        };
+        for (value, accept, accept_failures) in [
+            ("", true, false),
+            ("true", true, false),
+            ("failures", true, true),
+            ("Failures", true, false),
+            ("failures,removed", true, false),
+            ("false", false, false),
+        ] {
+            let asked = asked(json!({ACCEPT: value}));
+            let wanted = Asked {
+                accept,
+                accept_failures,
+                ..Asked::default()
+            };
+            assert_eq!(asked, wanted, "{value}");
+        }
+        let both = asked(json!({ROLL_BACK: "", RETRY: "false"}));
+        assert!(both.roll_back && !both.retry, "{both:?}");
+        // Whatever else is written, it is not asked for.
+        assert_eq!(
+            asked(json!({ROLL_BACK: "false", "a/b": ""})),
+            Asked::default()
+        );
+    }
 
     #[test]
     fn a_new_value_of_the_annotation_asks_for_another_call_unless_it_is_false() {

@@ -114,7 +114,7 @@ impl Leader {
             refused: candidate.refused.clone(),
             comparison: compared.map(|(_, compared)| compared.into()),
             removed: removed(&running, &spec),
-            failures: candidate.failures,
+            failures: candidate.failures.clone(),
             lagging: self.lagging(&state),
             watched: candidate.watched.clone(),
         })
@@ -175,12 +175,17 @@ impl Leader {
         match plugins.write_stage((&of.name, &state), &status).await {
             Ok(()) => {
                 self.no_pause();
-                self.tell(
-                    (&of.name, &state, &spec),
-                    new,
-                    facts,
-                    status.plan.as_deref(),
-                );
+                let is_new = (of.stage, of.percent, &*of.reason)
+                    != (Some(new.stage), new.percent, new.reason);
+                // Otherwise, the message has other numbers.
+                if is_new {
+                    self.tell(
+                        (&of.name, &state, &spec),
+                        new,
+                        facts,
+                        status.plan.as_deref(),
+                    );
+                }
             }
             Err(error) => {
                 tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");

@@ -17,14 +17,15 @@ use trainyard_controller::{
     guarded, measured,
     metrics::Metrics,
     plugins::{
-        ClusterPlugins, FetchedPlugin, Mode, Pinned, PluginCondition, PluginLoader, PluginSource,
-        Problem, Refusal, SourceError, Verified,
+        ClusterPlugins, FetchedPlugin, LoadedPlugins, Mode, Pinned, PluginCondition, PluginLoader,
+        PluginSource, Problem, Refusal, SourceError, Verified,
     },
     serve::BindAddress,
     settings::{LeaderElection, PluginSettings, PluginsSource, Settings},
 };
 use trainyard_model::{
     call::Call,
+    claims::ClaimPath,
     contract::VERSION,
     facts::HostFacts,
     manifest::Manifest,
@@ -319,8 +320,9 @@ impl PluginLoader for Registry {
         mode: Mode,
         _: &[Arc<Generation>],
         _: &HostFacts,
-    ) -> Result<Renderer, Vec<Refusal>> {
+    ) -> Result<LoadedPlugins, Vec<Refusal>> {
         self.0.loads.fetch_add(1, Ordering::SeqCst);
+        let mut warnings = BTreeMap::new();
         let (mut plugins, mut skipped, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         let is_replaced = |name: &str| {
             let mut named = set.iter().map(|it| &it.plugin).filter(|it| it.name == name);
@@ -342,8 +344,10 @@ impl PluginLoader for Registry {
                     let settings = plugin.settings.settings(OfPlugin::built_in());
                     if !settings.is_disabled {
                         let metrics = self.metrics();
-                        let guarded = guarded(artifact.plugin(settings), &metrics);
-                        plugins.push(measured(guarded, &metrics));
+                        let loaded = artifact.plugin(settings);
+                        let unused = unused(loaded.info(), &plugin.settings.grants);
+                        warnings.extend(unused.map(|unused| (plugin.name.clone(), unused)));
+                        plugins.push(measured(guarded(loaded, &metrics), &metrics));
                     }
                 }
                 None if mode == Mode::Strict => refusals.push(Refusal {
@@ -379,7 +383,10 @@ impl PluginLoader for Registry {
             };
             errors.iter().map(refusal).collect::<Vec<_>>()
         })?;
-        Ok(renderer.with_skipped(skipped))
+        Ok(LoadedPlugins {
+            renderer: renderer.with_skipped(skipped),
+            warnings,
+        })
     }
 
     fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String> {
@@ -387,6 +394,15 @@ impl PluginLoader for Registry {
         let version = plugin.version.as_ref()?;
         (*version <= shipped).then(|| format!("version {version} is not newer than {shipped}"))
     }
+}
+
+/// Returns a warning for the grants that a plugin does not claim.
+fn unused(plugin: &PluginInfo, grants: &[ClaimPath]) -> Option<Vec<String>> {
+    let unused = grants.iter().filter(|grant| !plugin.manifest.uses(grant));
+    let unused: Vec<_> = unused
+        .map(|grant| format!("`{grant}` has no effect"))
+        .collect();
+    (!unused.is_empty()).then_some(unused)
 }
 
 /// A cluster with a registry and a clock.
@@ -432,6 +448,17 @@ impl World {
         world.settings.plugins.rollout.interval = Duration::from_secs(30);
         world.cluster.put(job(EARLY, "queued", "stamped", true));
         world
+    }
+
+    /// The same with a controller, which leaves the second version in the share.
+    pub(crate) async fn left_in_a_share() -> (Self, Controller) {
+        let mut world = Self::half();
+        world.settings.plugins.rollout.interval = Duration::from_secs(3_600);
+        let controller = world.start("one").await;
+        world.until_stamped(LATE, "queued", "1.0.0").await;
+        world.upgrade(&Artifact::second());
+        world.until_stage(2, "Share").await;
+        (world, controller)
     }
 
     /// Starts a controller, and waits until the first version runs.
@@ -551,14 +578,14 @@ impl World {
     }
 
     /// Sets an annotation of a revision.
-    pub(crate) fn annotate(&self, number: u64, annotation: &str) {
+    pub(crate) fn annotate(&self, number: u64, annotation: &str, value: &str) {
         let all = self.cluster.all("pluginrevisions");
         let found = all
             .iter()
             .find(|it| it["spec"]["number"] == number)
             .unwrap();
         let name = found["metadata"]["name"].as_str().unwrap();
-        let patch = json!({"metadata": {"annotations": {annotation: ""}}});
+        let patch = json!({"metadata": {"annotations": {annotation: value}}});
         self.cluster.merge("pluginrevisions", "", name, &patch);
     }
 

@@ -41,8 +41,8 @@ type Context interface {
 	// Returns the string stored under the key, in this call or in transform; none if it does not exist.
 	Kept(key string) *string
 
-	// Returns a fact that the host knows: its version as `host/version`, or an entry of `facts` in the operator's policy
-	// file, such as `status/url`. None if there is no such fact.
+	// Returns a fact that the host knows: its version as `host/version`, or an entry of `facts` in a PolicyPlugin or in
+	// the operator's `rendering`, such as `status/url`. None if there is no such fact.
 	Fact(name string) *string
 
 	// Returns whether the host has a feature that was added after 1.0.0. False for unknown names.

@@ -50,6 +50,6 @@ type Job interface {
 	// with defaults. An empty object if there is none.
 	Config() Document
 
-	// This plugin's configuration in the operator's policy file. An empty object if there is none.
+	// This plugin's configuration in its PolicyPlugin. An empty object if there is none.
 	OperatorConfig() Document
 }

@@ -18,9 +18,9 @@ type Lookups interface {
 	// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
 	Find(apiVersion string, kind string, name string) Document
 
-	// Returns the object with that name in the catalog, the namespace that the operator names in `catalogNamespace` of the
-	// policy file and that TrainJobs of all namespaces share. None if it does not exist, or if there is no catalog.
-	// Otherwise like `find`. A TrainJob's snapshot contains the parts that are read, so its users can see them.
+	// Returns the object with that name in the catalog, the namespace that TrainJobs of all namespaces share and the
+	// operator names in `rendering.catalogNamespace`. None if it does not exist, or if there is no catalog. Otherwise like
+	// `find`. A TrainJob's snapshot contains the parts that are read, so its users can see them.
 	//
 	// Needs the claim to read `catalog[API-VERSION/KIND/NAME]`.
 	FindInCatalog(apiVersion string, kind string, name string) Document

@@ -40,8 +40,8 @@ handles! {
         fn keep(key: &str, text: &str) = "context.keep" context_keep(key, text);
         /// Returns the string stored under the key, in this call or in transform; none if it does not exist.
         fn kept(key: &str) -> Option<String> = "context.kept" context_kept(key);
-        /// Returns a fact that the host knows: its version as `host/version`, or an entry of `facts` in the operator's
-        /// policy file, such as `status/url`. None if there is no such fact.
+        /// Returns a fact that the host knows: its version as `host/version`, or an entry of `facts` in a PolicyPlugin
+        /// or in the operator's `rendering`, such as `status/url`. None if there is no such fact.
         fn fact(name: &str) -> Option<String> = "context.fact" context_fact(name);
         /// Returns whether the host has a feature that was added after 1.0.0. False for unknown names.
         fn supports(feature: &str) -> bool = "context.supports" context_supports(feature);

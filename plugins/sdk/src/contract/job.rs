@@ -16,7 +16,7 @@ handles! {
             /// This plugin's configuration in the runtime's `mlPolicy`, `podGroupPolicy` or `plugins`, validated by its
             /// schema, with defaults. An empty object if there is none.
             fn config() -> Document = "job.config" job_config();
-            /// This plugin's configuration in the operator's policy file. An empty object if there is none.
+            /// This plugin's configuration in its PolicyPlugin. An empty object if there is none.
             fn operator_config() -> Document = "job.operator-config" job_operator_config();
         }
         kept {

@@ -23,10 +23,9 @@ handles! {
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
         fn find(api_version: &str, kind: &str, name: &str) -> Option<Document> = "lookups.find" lookups_find(api_version, kind, name);
-        /// Returns the object with that name in the catalog, the namespace that the operator names in
-        /// `catalogNamespace` of the policy file and that TrainJobs of all namespaces share. None if it does not exist,
-        /// or if there is no catalog. Otherwise like `find`. A TrainJob's snapshot contains the parts that are read, so
-        /// its users can see them.
+        /// Returns the object with that name in the catalog, the namespace that TrainJobs of all namespaces share and
+        /// the operator names in `rendering.catalogNamespace`. None if it does not exist, or if there is no catalog.
+        /// Otherwise like `find`. A TrainJob's snapshot contains the parts that are read, so its users can see them.
         ///
         /// Needs the claim to read `catalog[API-VERSION/KIND/NAME]`.
         fn find_in_catalog(api_version: &str, kind: &str, name: &str) -> Option<Document> = "lookups.find-in-catalog" lookups_find_in_catalog(api_version, kind, name);

@@ -41,8 +41,9 @@ pub(crate) struct RevisionFacts {
     pub(crate) percent: u8,
     /// When its stage began.
     pub(crate) since: Option<Timestamp>,
-    /// Why it is at its stage.
+    /// Why it is at its stage, for programs and for people.
     pub(crate) reason: String,
+    pub(crate) message: String,
     /// What people ask for by annotations.
     pub(crate) asked: Asked,
     /// Whether it ran, was deleted and was created again.
@@ -126,11 +127,13 @@ pub(crate) struct Comparison {
 }
 
 /// The TrainJobs of a share that fail with the revision of the share, and not with the running one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failures {
     /// The number of these TrainJobs, and of their namespaces.
     pub(crate) train_jobs: usize,
     pub(crate) namespaces: usize,
+    /// One of each of the first namespaces, as `NAMESPACE/NAME`.
+    pub(crate) examples: Vec<String>,
     /// All TrainJobs of the share that can fail, because they have not started, and their namespaces.
     pub(crate) all_train_jobs: usize,
     pub(crate) all_namespaces: usize,
@@ -142,6 +145,9 @@ impl Failures {
     /// The fewest TrainJobs, and the share of all, that roll a revision back.
     const FEWEST: usize = 3;
     const PERCENT: usize = 5;
+
+    /// The most examples.
+    pub(crate) const EXAMPLES: usize = 5;
 
     /// Whether the revision is rolled back.
     pub(crate) fn are_too_many(&self) -> bool {

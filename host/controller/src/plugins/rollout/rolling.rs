@@ -6,8 +6,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use trainyard_config::policy_plugin::Stage;
 
 use super::{
-    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, Watched, is_rolling,
-    rolling, running, stage, write,
+    CandidateFacts, Comparison, Facts, Failures, LAGGING, NewStage, Next, RevisionFacts, Watched,
+    is_rolling, rolling, running, stage, write,
 };
 
 /// The reasons of a revision that waits for the annotation `trainyard.dev/accept`.
@@ -18,6 +18,7 @@ pub(super) const REFUSES: &str = "NewRefusals";
 pub(crate) const PROGRESSES: &str = "Progressing";
 const UNWATCHED: &str = "NotWatched";
 const LAGS: &str = "ReplicasLag";
+pub(super) const FAILS: &str = "NewFailures";
 const UNKNOWN: &str = "FailuresNotCompared";
 
 /// The reason of a revision that runs without a comparison because what ran is lost.
@@ -121,7 +122,7 @@ impl Rolling<'_> {
                 None,
                 REFUSES,
                 format!(
-                    "refuses {} of the compared TrainJobs and runtimes that revision {} accepts; correct the PolicyPlugins, or run `kubectl annotate pluginrevision {name} trainyard.dev/accept=` to go on",
+                    "refuses {} of the compared TrainJobs and runtimes that revision {} accepts; correct the PolicyPlugins, or run `kubectl annotate pluginrevision {name} trainyard.dev/accept=` to go on, with the value `failures` if TrainJobs may also fail in its shares",
                     comparison.refused, running.number
                 ),
             );
@@ -149,7 +150,7 @@ impl Rolling<'_> {
             number, percent, ..
         } = *self.revision;
         let now = self.revision.stage.unwrap_or(Stage::Shadow);
-        match self.revision.reason == reason {
+        match self.revision.reason == reason && self.revision.message == message {
             true => Next::Wait(until),
             false => Next::Write(NewStage {
                 percent,
@@ -190,7 +191,7 @@ impl Rolling<'_> {
             let message = format!("it has {percent} % of the namespaces until {ends}");
             // What it waited for has come.
             return match &*self.revision.reason {
-                UNWATCHED | LAGS | UNKNOWN => self.wait(Some(ends), PROGRESSES, message),
+                UNWATCHED | LAGS | FAILS | UNKNOWN => self.wait(Some(ends), PROGRESSES, message),
                 _ => Next::Wait(Some(ends)),
             };
         }
@@ -201,17 +202,33 @@ impl Rolling<'_> {
             );
             return self.wait(Some(at_last), LAGS, message);
         }
+        if !asked.accept_failures && known.failures.train_jobs > 0 {
+            return self.wait(None, FAILS, self.fails(&known.failures, running));
+        }
         let unknown = known.failures.not_compared;
         if !asked.accept_failures && unknown > 0 {
             let message = format!(
-                "it keeps {percent} % of the namespaces, because {unknown} TrainJobs fail and could not be compared with revision {}, such as because calls of a plugin exceed their time; correct the PolicyPlugins, or run `kubectl annotate pluginrevision {name} trainyard.dev/accept=failures` to go on",
+                "it keeps {percent} % of the namespaces, because {unknown} TrainJobs fail and could not be compared with revision {}, such as because calls of a plugin exceed their time; correct the PolicyPlugins, or run `kubectl annotate --overwrite pluginrevision {name} trainyard.dev/accept=failures` to go on",
                 running.number
             );
             return self.wait(None, UNKNOWN, message);
         }
-        self.widen(
-            percent,
-            "the share had no more failures than the running revision",
+        let why = match unknown > 0 || known.failures.train_jobs > 0 {
+            true => "the annotation trainyard.dev/accept=failures accepts the TrainJobs that fail",
+            false => "no TrainJob of the share fails because of it",
+        };
+        self.widen(percent, why)
+    }
+
+    /// Returns which TrainJobs fail because of the revision, and how to go on.
+    fn fails(&self, failures: &Failures, running: &RevisionFacts) -> String {
+        let RevisionFacts { percent, name, .. } = self.revision;
+        format!(
+            "it keeps {percent} % of the namespaces, because {} TrainJobs of {} namespaces fail with it and not with revision {}, such as {}; correct the PolicyPlugins or these TrainJobs, or run `kubectl annotate --overwrite pluginrevision {name} trainyard.dev/accept=failures` to go on",
+            failures.train_jobs,
+            failures.namespaces,
+            running.number,
+            failures.examples.join(", ")
         )
     }
 

@@ -30,6 +30,7 @@ fn revision(number: u64, hash: &str, stage: Option<Stage>) -> RevisionFacts {
         percent: 0,
         since: stage.map(|_| minutes(0)),
         reason: String::new(),
+        message: String::new(),
         asked: Asked::default(),
         has_run: false,
     }
@@ -117,7 +118,7 @@ impl World {
                 let at = self.at(new.number);
                 let it = &mut self.revisions[at];
                 (it.stage, it.percent) = (Some(new.stage), new.percent);
-                it.reason = new.reason.to_owned();
+                (it.reason, it.message) = (new.reason.to_owned(), new.message.clone());
                 if new.begins {
                     it.since = Some(self.now);
                 }
@@ -280,22 +281,24 @@ fn failures_of_several_namespaces_roll_a_share_back() {
         namespaces,
         all_train_jobs,
         all_namespaces,
-        not_compared: 0,
+        ..Failures::default()
     };
-    let (kept, back) = (
+    let (grows, waits, back) = (
         (Stage::Previous, Stage::Running),
+        (Stage::Running, Stage::Share),
         (Stage::Running, Stage::RolledBack),
     );
     for (failures, wanted) in [
-        (failures(0, 0, 100, 10), kept),
-        (failures(2, 2, 10, 10), kept),
-        (failures(3, 1, 10, 10), kept),
+        (failures(0, 0, 100, 10), grows),
+        (failures(1, 1, 1, 1), waits),
+        (failures(2, 2, 10, 10), waits),
+        (failures(3, 1, 10, 10), waits),
         (failures(3, 2, 10, 10), back),
         (failures(3, 1, 10, 1), back),
-        (failures(4, 2, 100, 10), kept),
+        (failures(4, 2, 100, 10), waits),
         (failures(5, 2, 100, 10), back),
     ] {
-        assert_eq!(share(failures), wanted, "{failures:?}");
+        assert_eq!(share(failures.clone()), wanted, "{failures:?}");
     }
 }
 
@@ -331,20 +334,59 @@ fn a_share_does_not_grow_while_failures_could_not_be_compared() {
 /// Accepting refusals in the shadow is not enough.
 #[test]
 fn a_share_with_failures_grows_only_if_somebody_accepts_them() {
-    for (accept_failures, wanted) in [(false, Stage::RolledBack), (true, Stage::Running)] {
+    for (train_jobs, accept_failures, wanted) in [
+        (5, false, Stage::RolledBack),
+        (1, false, Stage::Share),
+        (5, true, Stage::Running),
+        (1, true, Stage::Running),
+    ] {
         let mut world = share();
         world.revisions[1].asked.accept = true;
         world.revisions[1].asked.accept_failures = accept_failures;
         world.known.failures = Failures {
-            train_jobs: 5,
-            namespaces: 3,
+            train_jobs,
+            namespaces: train_jobs.min(3),
             all_train_jobs: 5,
             all_namespaces: 3,
             not_compared: 1,
+            examples: Vec::new(),
         };
         world.act();
         assert_eq!(world.stage(2), Some(wanted));
     }
+}
+
+/// The message is renewed, because other TrainJobs may fail in the meantime.
+#[test]
+fn a_share_with_a_few_failures_says_which_until_there_are_none() {
+    let mut world = share();
+    for namespace in ["ml", "rl"] {
+        world.known.failures = Failures {
+            train_jobs: 1,
+            namespaces: 1,
+            examples: vec![format!("{namespace}/late")],
+            all_train_jobs: 9,
+            all_namespaces: 3,
+            not_compared: 0,
+        };
+        let Next::Write(said) = world.act() else {
+            panic!("nothing is said")
+        };
+        assert_eq!(
+            (said.stage, said.percent, said.reason, said.begins),
+            (Stage::Share, 50, "NewFailures", false)
+        );
+        for part in [
+            &format!("{namespace}/late"),
+            "trainyard.dev/accept=failures",
+        ] {
+            assert!(said.message.contains(part), "{said:?}");
+        }
+        assert_eq!(world.act(), Next::Wait(None));
+    }
+    world.known.failures = Failures::default();
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Running));
 }
 
 #[test]
@@ -642,7 +684,7 @@ proptest! {
                 Change::Refused(is) => world.known.refused = is.then(|| "why".to_owned()),
                 Change::Removed(is) => world.known.removed = is.then(|| "guard".to_owned()).into_iter().collect(),
                 Change::Failures(train_jobs) => world.known.failures = Failures {
-                    train_jobs, namespaces: train_jobs.min(2), all_train_jobs: 20, all_namespaces: 4, not_compared: 0,
+                    train_jobs, namespaces: train_jobs.min(2), all_train_jobs: 20, all_namespaces: 4, ..Failures::default()
                 },
                 Change::Lagging(lagging) => world.known.lagging = lagging,
                 Change::Asked(at, asked) => if let Some(it) = world.revisions.get_mut(at) {
@@ -657,6 +699,11 @@ proptest! {
                     let (was, is) = (before.count(&[Stage::Running]), world.count(&[Stage::Running]));
                     prop_assert!(is >= was.min(1) && is <= 2, "{before:?}");
                     prop_assert!(world.count(&[Stage::Shadow, Stage::Share]) <= 1, "{before:?}");
+                    // Failures that nobody has accepted do not get to more namespaces.
+                    if let (Next::Write(new), Some(share)) = (&next, rolling(&before.revisions))
+                        && was > 0 && share.stage == Some(Stage::Share) && new.number == share.number && new.percent > share.percent {
+                        prop_assert!(before.known.failures.train_jobs == 0 || share.asked.accept_failures, "{before:?}");
+                    }
                     // As long as the cluster or the leader has what ran, nothing else runs.
                     if let Next::Write(NewStage { stage: Stage::Running, reason, number, .. }) = next && was == 0 {
                         let held = before.held.as_ref().filter(|held| before.revisions.iter().all(|it| it.number != held.number));
@@ -689,7 +736,9 @@ proptest! {
         let runs = world.count(&[Stage::Running]);
         prop_assert!(runs == 1 || runs == 0 && is_blocked);
         prop_assert!(world.revisions.iter().all(|it| it.stage.is_some()));
-        prop_assert_eq!(world.count(&[Stage::Share]), 0);
+        for it in world.revisions.iter().filter(|it| it.stage == Some(Stage::Share)) {
+            prop_assert_eq!(&*it.reason, super::rolling::FAILS);
+        }
         for it in world.revisions.iter().filter(|it| it.stage == Some(Stage::Shadow)) {
             prop_assert!([super::rolling::REMOVES, super::rolling::REFUSES].contains(&&*it.reason));
         }

@@ -4,7 +4,7 @@ use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, Stage};
 use trainyard_model::text::clean_to;
 
-use super::{PausedPlugin, Plugin, StatusFacts};
+use super::{KnownRevision, PausedPlugin, Plugin, StatusFacts};
 use crate::plugins::{
     PluginCondition, Problem,
     difference::is_same,
@@ -104,7 +104,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         Some(Origin::BuiltIn(_))
     );
     let others_fail = !all.is_loaded && (all.has_problems() || all.lacks_content());
-    let is_in_revision = Plugin::of(name, facts).newest.is_some();
+    let newest = Plugin::of(name, facts).newest;
     match kind {
         PluginCondition::Pulled if is_built_in => of(
             ConditionStatus::True,
@@ -140,16 +140,12 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             of(ConditionStatus::False, BUILT_IN_IS_NEWER, why.as_str())
         }
         // The set was not loaded.
-        _ if others_fail && !is_in_revision => of(
+        _ if others_fail && newest.is_none() => of(
             ConditionStatus::Unknown,
             "OthersFail",
             "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
         ),
-        PluginCondition::Loaded => of(
-            ConditionStatus::True,
-            "Loaded",
-            "it is loaded with the settings of this object",
-        ),
+        PluginCondition::Loaded => loaded(newest.map(|(revision, _)| revision), name),
         // Nobody has asked about the permissions of the plugin that is not used.
         PluginCondition::Permitted if is_built_in || proposed.built_in.is_some() => of(
             ConditionStatus::True,
@@ -165,6 +161,20 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             ConditionStatus::False,
             "NoConflict",
             "it does not conflict with another plugin",
+        ),
+    }
+}
+
+/// Returns the condition of a plugin that is loaded, with the warnings about it.
+fn loaded(newest: Option<&KnownRevision>, name: &str) -> Found {
+    const LOADED: &str = "it is loaded with the settings of this object";
+    let warnings = newest.and_then(|revision| revision.loaded.as_ref()?.warnings.get(name));
+    match warnings {
+        None => of(ConditionStatus::True, "Loaded", LOADED),
+        Some(warnings) => of(
+            ConditionStatus::True,
+            "LoadedWithWarnings",
+            format!("{LOADED}, but: {}", warnings.join("; ")),
         ),
     }
 }

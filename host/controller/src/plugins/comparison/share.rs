@@ -1,0 +1,137 @@
+//! Which TrainJobs of a share of the namespaces fail because of the newer generation.
+
+use std::{collections::HashMap, sync::Arc};
+
+use super::{
+    Comparer, Exhausting,
+    pair::{Pair, Rendered, judge},
+    subjects::{AtMost, IN_ALL, OF_NAMESPACE, Subject},
+};
+use crate::{
+    fair::Worker,
+    generation::Generation,
+    plugins::rollout::Failures,
+    queue::NamespacedName,
+    reconcile::{StoppedBy, Stores},
+};
+
+/// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
+pub(crate) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
+
+/// Whether a TrainJob fails because of the newer generation.
+enum Verdict {
+    Known(bool),
+    /// It could not be found out.
+    Unknown {
+        /// Whether the share waits for it: a TrainJob that fails with the older generation, too, holds up nothing.
+        waits: bool,
+    },
+}
+
+impl Comparer {
+    /// Counts the TrainJobs of a share that fail with the newer generation and not with the older one. `checked` keeps what was found, until
+    /// a TrainJob changes. It ends once there are too many.
+    pub(crate) async fn failures(
+        &self,
+        stores: &Stores,
+        (old, new): (&Arc<Generation>, &Arc<Generation>),
+        in_share: impl Fn(&str) -> bool,
+        fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
+        checked: &mut Checked,
+    ) -> Failures {
+        let [mut all, mut failing, mut worse] = [(); 3].map(|()| AtMost::new(OF_NAMESPACE));
+        let mut jobs = stores.jobs.objects();
+        jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
+        jobs.sort_by(|a, b| a.0.cmp(&b.0));
+        for (key, _) in &jobs {
+            all.admits(key.namespace.clone());
+        }
+        let (all_train_jobs, all_namespaces) = all.count();
+        let mut found = Failures {
+            all_train_jobs,
+            all_namespaces,
+            ..Failures::default()
+        };
+        let (mut still, mut exhausting) = (Checked::new(), Exhausting::new());
+        for (key, job) in jobs {
+            // Each call of a plugin that hangs everywhere takes as long as its limits allow.
+            if found.are_too_many() {
+                break;
+            }
+            let namespace = key.namespace.clone();
+            let Some(by) = fails(&key).filter(|_| failing.admits(namespace.clone())) else {
+                continue;
+            };
+            let version = (key.clone(), job.resource_version(), by);
+            let is_worse = match checked.get(&version) {
+                Some(is_worse) => *is_worse,
+                None if still.len() >= IN_ALL => continue,
+                None if !exhausting.has_room(&namespace) => {
+                    // A namespace alone, whose TrainJobs may fail with both, holds up nothing.
+                    found.not_compared += usize::from(exhausting.is_full());
+                    continue;
+                }
+                None => {
+                    let subject = Subject {
+                        name: String::new(),
+                        key: key.clone(),
+                        job,
+                        is_runtime: false,
+                    };
+                    let both = self.render(&subject, (old, new)).await;
+                    exhausting.note(&namespace, &both);
+                    match self.is_worse(&key, by, both).await {
+                        Verdict::Known(is_worse) => is_worse,
+                        // It is asked again at the next check.
+                        Verdict::Unknown { waits } => {
+                            found.not_compared += usize::from(waits);
+                            continue;
+                        }
+                    }
+                }
+            };
+            still.insert(version, is_worse);
+            if is_worse {
+                worse.admits(namespace);
+                let before = found.namespaces;
+                (found.train_jobs, found.namespaces) = worse.count();
+                if found.namespaces > before && before < Failures::EXAMPLES {
+                    found
+                        .examples
+                        .push(format!("{}/{}", key.namespace, key.name));
+                }
+            }
+        }
+        *checked = still;
+        found
+    }
+
+    /// Finds out whether a TrainJob that fails does so because of the newer generation.
+    async fn is_worse(&self, key: &NamespacedName, by: StoppedBy, both: Rendered) -> Verdict {
+        let [with_old, _] = &both;
+        let old = with_old
+            .as_ref()
+            .ok()
+            .filter(|_| by == StoppedBy::ApiServer);
+        let old = old.cloned();
+        match judge(both).await {
+            Pair::Refused => Verdict::Known(true),
+            Pair::Same => Verdict::Known(false),
+            Pair::NotCompared { renders_with_old } => Verdict::Unknown {
+                waits: renders_with_old,
+            },
+            // The API server refuses what was not asked of it before, unless it refuses that, too.
+            Pair::Differs(_) => {
+                let Some(old) = old else {
+                    return Verdict::Known(false);
+                };
+                let worker = Worker::new(&self.places, &key.namespace);
+                worker.start().await;
+                match self.reconciler.are_accepted((key, &worker), &old).await {
+                    Some(accepted) => Verdict::Known(accepted),
+                    None => Verdict::Unknown { waits: false },
+                }
+            }
+        }
+    }
+}
