@@ -186,7 +186,7 @@ impl ProcessLoader {
                     plugin.name,
                     names.join(", ")
                 );
-                Err(problem(PluginCondition::Loaded, "NotBuiltIn", message))
+                Err(problem(PluginCondition::Pulled, "NotBuiltIn", message))
             }
         }
     }

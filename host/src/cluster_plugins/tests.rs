@@ -5,7 +5,9 @@ use trainyard_config::{RenderingSection, policy_plugin::ResolvedPlugin};
 use trainyard_controller::{
     generation::Generation,
     metrics::Metrics,
-    plugins::{FetchedPlugin, LoadedPlugins, Mode, PluginLoader as _, Refusal, Verified},
+    plugins::{
+        FetchedPlugin, LoadedPlugins, Mode, PluginCondition, PluginLoader as _, Refusal, Verified,
+    },
     queue::{Backoff, Queue},
     settings::FeatureGates,
 };
@@ -93,6 +95,18 @@ fn built_in_plugin_is_loaded_instead_of_one_that_is_as_new_without_its_content()
     let name = |it: &SkippedPlugin| it.declared.as_ref().map(|it| it.name.clone());
     let skipped: Vec<_> = loaded.renderer.skipped().iter().filter_map(name).collect();
     assert!(skipped.contains(&"torch".to_owned()), "{skipped:?}");
+}
+
+#[test]
+fn name_that_no_built_in_plugin_has_is_a_problem_of_the_source() {
+    let mut plugin = torch(&json!({"builtIn": {}}), None, &json!({}));
+    plugin.name = "torhc".to_owned();
+    let refused = load(&loader(), &plugin, Mode::Strict, &[]).err().unwrap();
+    let problem = &refused.first().unwrap().problem;
+    assert_eq!(
+        (problem.condition, &*problem.reason),
+        (PluginCondition::Pulled, "NotBuiltIn")
+    );
 }
 
 #[test]

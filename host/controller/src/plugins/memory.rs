@@ -9,7 +9,7 @@ use std::{
 use trainyard_config::policy_plugin::ResolvedPlugin;
 
 use super::{
-    Pinned, Problem,
+    Pinned, Problem, Verified,
     comparison::{Checked, Compared},
     rollout::{Failures, Watched},
 };
@@ -51,7 +51,8 @@ pub(super) struct ProposedPlugin {
     pub(super) waiting: Option<String>,
     /// The plugin as it was resolved.
     pub(super) resolved: Option<ResolvedPlugin>,
-    pub(super) signer: Option<String>,
+    /// The content of `resolved`, if it was pulled and verified; `None` for a built-in plugin and for what a revision has.
+    pub(super) verified: Option<Verified>,
     /// What is worth knowing of it, such as that its tag was moved to an older version.
     pub(super) note: Option<String>,
     /// Why a built-in plugin is used in its place.

@@ -4,9 +4,12 @@ use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, Stage};
 use trainyard_model::text::clean_to;
 
-use super::{KnownRevision, PausedPlugin, Plugin, StatusFacts};
+use super::{
+    KnownRevision, PausedPlugin, StatusFacts,
+    account::{Account, InRevision},
+};
 use crate::plugins::{
-    PluginCondition, Problem,
+    PluginCondition, Problem, Verified,
     difference::is_same,
     objects::PolicyPluginState,
     rollout::{PROGRESSES, RevisionFacts},
@@ -20,14 +23,14 @@ const MESSAGE: usize = 4_096;
 pub(super) fn conditions(
     name: &str,
     state: &PolicyPluginState,
+    account: &Account<'_>,
     facts: &StatusFacts<'_>,
 ) -> Vec<Condition> {
-    let generation = facts.proposed.plugin(name).generation;
     let conditions = PluginCondition::ALL.into_iter().map(|kind| {
         let (status, reason, message) = match kind {
-            PluginCondition::Active => active(name, facts),
+            PluginCondition::Active => active(account, facts),
             PluginCondition::Paused => paused(name, facts),
-            other => found(other, name, facts),
+            other => found(other, name, account, facts),
         };
         let known = state.status.conditions.iter();
         let known = known.into_iter().find(|it| it.kind == kind.name());
@@ -41,7 +44,7 @@ pub(super) fn conditions(
                 || written(facts.now),
                 |known| known.last_transition_time.clone(),
             ),
-            observed_generation: generation,
+            observed_generation: account.proposed.generation,
         }
     });
     conditions.collect()
@@ -57,14 +60,24 @@ fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Foun
 }
 
 /// Returns a condition that follows from resolving and loading the plugin.
-fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
-    let (all, proposed) = (facts.proposed, facts.proposed.plugin(name));
-    if let Some(problem) = &proposed.problem {
-        let Problem {
-            condition,
-            reason,
-            message,
-        } = problem;
+fn found(
+    kind: PluginCondition,
+    name: &str,
+    account: &Account<'_>,
+    facts: &StatusFacts<'_>,
+) -> Found {
+    let Account {
+        proposed,
+        problem,
+        wanted,
+        ..
+    } = account;
+    if let Some(Problem {
+        condition,
+        reason,
+        message,
+    }) = problem
+    {
         if *condition == kind {
             let status = match kind {
                 PluginCondition::Conflicting => ConditionStatus::True,
@@ -72,80 +85,39 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             };
             return of(status, reason, message.as_str());
         }
-        if (kind, *condition) == (PluginCondition::Pulled, PluginCondition::Verified) {
-            return of(
-                ConditionStatus::Unknown,
-                "NotReached",
-                "the condition Verified comes first: its content is fetched after its signature is verified",
-            );
+        // The content is fetched after its signature is verified. What comes before the problem is known if the plugin was resolved.
+        let comes_before = kind < *condition && *condition != PluginCondition::Verified;
+        if !comes_before || proposed.resolved.is_none() {
+            return not_reached(*condition);
         }
-        // What comes before it holds.
-        if kind > *condition {
-            return of(
-                ConditionStatus::Unknown,
-                "NotReached",
-                format!("the condition {condition} comes first"),
-            );
-        }
-    }
-    if let Some(message) = &proposed.waiting {
-        let message = format!("{message}; it is tried again");
-        return match kind {
-            PluginCondition::Pulled => of(ConditionStatus::False, "Retrying", message),
-            _ => of(
-                ConditionStatus::Unknown,
-                "NotReached",
-                "the condition Pulled comes first",
-            ),
-        };
     }
     let is_built_in = matches!(
         proposed.resolved.as_ref().map(|plugin| &plugin.origin),
         Some(Origin::BuiltIn(_))
     );
+    let all = facts.proposed;
     let others_fail = !all.is_loaded && (all.has_problems() || all.lacks_content());
-    let newest = Plugin::of(name, facts).newest;
     match kind {
-        PluginCondition::Pulled if is_built_in => of(
+        PluginCondition::Pulled | PluginCondition::Verified if is_built_in => of(
             ConditionStatus::True,
             "BuiltIn",
             "it is part of the controller",
         ),
-        PluginCondition::Pulled => match &proposed.note {
-            Some(note) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
-            None => of(
-                ConditionStatus::True,
-                "Pulled",
-                "its content has the digest of the status",
-            ),
-        },
-        PluginCondition::Verified if is_built_in => of(
-            ConditionStatus::True,
-            "BuiltIn",
-            "it is part of the controller",
-        ),
-        PluginCondition::Verified => match &proposed.signer {
-            Some(signer) => of(
-                ConditionStatus::True,
-                "Signed",
-                format!("signed by {signer}"),
-            ),
-            None => of(
-                ConditionStatus::True,
-                "Accepted",
-                "the controller's configuration accepts it without a signature",
-            ),
-        },
+        PluginCondition::Pulled => pulled(account),
+        PluginCondition::Verified => verified(account),
         PluginCondition::Loaded if let Some(why) = &proposed.built_in => {
             of(ConditionStatus::False, BUILT_IN_IS_NEWER, why.as_str())
         }
         // The set was not loaded.
-        _ if others_fail && newest.is_none() => of(
-            ConditionStatus::Unknown,
-            "OthersFail",
-            "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
-        ),
-        PluginCondition::Loaded => loaded(newest.map(|(revision, _)| revision), name),
+        _ if others_fail && wanted.is_none() => match problem {
+            Some(problem) => not_reached(problem.condition),
+            None => of(
+                ConditionStatus::Unknown,
+                "OthersFail",
+                "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
+            ),
+        },
+        PluginCondition::Loaded => loaded(wanted.map(|it| it.revision), name),
         // Nobody has asked about the permissions of the plugin that is not used.
         PluginCondition::Permitted if is_built_in || proposed.built_in.is_some() => of(
             ConditionStatus::True,
@@ -161,6 +133,53 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             ConditionStatus::False,
             "NoConflict",
             "it does not conflict with another plugin",
+        ),
+    }
+}
+
+fn not_reached(condition: PluginCondition) -> Found {
+    of(
+        ConditionStatus::Unknown,
+        "NotReached",
+        format!("it is not known; see the condition {condition}"),
+    )
+}
+
+fn not_used() -> Found {
+    of(
+        ConditionStatus::Unknown,
+        "NotUsed",
+        "this content is not used, so it was neither pulled nor verified again",
+    )
+}
+
+fn pulled(account: &Account<'_>) -> Found {
+    match (account.verified(), &account.proposed.note) {
+        (Some(_), Some(note)) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
+        (None, Some(note)) => of(ConditionStatus::Unknown, "NotFollowed", note.as_str()),
+        (None, None) => not_used(),
+        (Some(_), None) => of(
+            ConditionStatus::True,
+            "Pulled",
+            "pulled; status.digest is the digest of its file",
+        ),
+    }
+}
+
+fn verified(account: &Account<'_>) -> Found {
+    match account.verified() {
+        None => not_used(),
+        Some(Verified {
+            signer: Some(signer),
+        }) => of(
+            ConditionStatus::True,
+            "Signed",
+            format!("signed by {signer}"),
+        ),
+        Some(Verified { signer: None }) => of(
+            ConditionStatus::True,
+            "Accepted",
+            "the controller's configuration accepts it without a signature",
         ),
     }
 }
@@ -202,10 +221,15 @@ fn paused(name: &str, facts: &StatusFacts<'_>) -> Found {
 }
 
 /// Returns whether the plugin is used as its PolicyPlugin says, and if not, why.
-fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
-    let Plugin { newest, running } = Plugin::of(name, facts);
+fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
+    let Account {
+        proposed,
+        problem,
+        wanted,
+        running,
+    } = account;
     let keeps = match running {
-        Some((revision, plugin)) => format!(
+        Some(InRevision { revision, plugin }) => format!(
             "PluginRevision {} keeps running with {}",
             revision.facts.name,
             plugin.version.as_ref().map_or_else(
@@ -215,22 +239,14 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         ),
         None => "no PluginRevision that runs has it".to_owned(),
     };
-    let proposed = facts.proposed.plugin(name);
-    if let Some(problem) = &proposed.problem {
+    if let Some(problem) = problem {
         return of(
             ConditionStatus::False,
             &problem.reason,
             format!("see the condition {}; {keeps}", problem.condition),
         );
     }
-    if proposed.waiting.is_some() {
-        return of(
-            ConditionStatus::False,
-            "Retrying",
-            format!("see the condition Pulled; {keeps}"),
-        );
-    }
-    if newest.is_none() && facts.proposed.not_created {
+    if wanted.is_none() && facts.proposed.not_created {
         return of(
             ConditionStatus::False,
             "NotCreated",
@@ -240,7 +256,7 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         );
     }
     let others_fail = facts.proposed.has_problems() || facts.proposed.lacks_content();
-    if newest.is_none() && !others_fail {
+    if wanted.is_none() && !others_fail {
         return of(
             ConditionStatus::False,
             "NoRevision",
@@ -249,14 +265,14 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             ),
         );
     }
-    let Some((revision, plugin)) = newest else {
+    let Some(InRevision { revision, plugin }) = wanted else {
         return of(
             ConditionStatus::False,
             "OthersFail",
             format!("another PolicyPlugin has a problem; {keeps}"),
         );
     };
-    let is_running = running.is_some_and(|(_, running)| is_same(running, plugin));
+    let is_running = running.is_some_and(|running| is_same(running.plugin, plugin));
     if is_running && plugin.settings.disabled {
         return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
     }
