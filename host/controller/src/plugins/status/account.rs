@@ -1,6 +1,7 @@
 //! What is so about a plugin: what became of its PolicyPlugin, and which revisions have it. All of its status follows from this.
 
 use trainyard_config::policy_plugin::ResolvedPlugin;
+use trainyard_render::SkippedPlugin;
 
 use super::{KnownRevision, StatusFacts};
 use crate::plugins::{
@@ -58,21 +59,76 @@ impl<'f> Account<'f> {
     pub(super) fn verified(&self) -> Option<Verified> {
         let loaded = || {
             let it = self.wanted.filter(|_| self.proposed.built_in.is_none())?;
-            let loaded = it.loaded_with_it()?;
-            let signer = loaded.signers.get(&it.plugin.name).cloned();
-            Some(Verified { signer })
+            match it.usage() {
+                Use::Used(loaded) => Some(Verified {
+                    signer: loaded.signers.get(&it.plugin.name).cloned(),
+                }),
+                _ => None,
+            }
         };
         self.proposed.resolved.as_ref()?;
         self.proposed.verified.clone().or_else(loaded)
     }
 }
 
+/// What this process does with a plugin of a revision.
+pub(super) enum Use<'f> {
+    /// TrainJobs are rendered with it.
+    Used(&'f LoadedRevision),
+    /// The operator has disabled it.
+    Disabled,
+    /// A built-in plugin is used in its place.
+    BuiltIn,
+    /// It is skipped, for this reason. TrainJobs that need it wait.
+    Skipped(&'f str),
+    /// Its feature gate is off.
+    GateOff(&'f str),
+    /// The revision is not loaded.
+    NotLoaded,
+}
+
 impl<'f> InRevision<'f> {
-    /// Returns the loaded revision, if this process has loaded it, and with this content of the plugin.
-    fn loaded_with_it(&self) -> Option<&'f LoadedRevision> {
-        let loaded = self.revision.loaded.as_deref()?;
-        let generation = loaded.generation.renderer().generation();
-        let id = &generation.plugin(&self.plugin.name)?.id;
-        (self.plugin.digest.as_deref() == Some(&*id.digest)).then_some(loaded)
+    /// Returns what this process does with the plugin, whatever its PolicyPlugin says.
+    pub(super) fn usage(&self) -> Use<'f> {
+        let name = &self.plugin.name;
+        if self.plugin.settings.disabled {
+            return Use::Disabled;
+        }
+        let Some(loaded) = self.revision.loaded.as_deref() else {
+            return Use::NotLoaded;
+        };
+        if let Some(why) = loaded.skipped.get(name) {
+            return Use::Skipped(why);
+        }
+        let renderer = loaded.generation.renderer();
+        let Some(plugin) = renderer.generation().plugin(name) else {
+            let mut skipped = renderer.skipped().iter();
+            let is_it =
+                |it: &&SkippedPlugin| it.declared.as_ref().is_some_and(|it| it.name == *name);
+            return Use::GateOff(skipped.find(is_it).map_or("", |it| &it.why));
+        };
+        // A built-in plugin has no digest in a revision.
+        match self.plugin.digest.as_deref() {
+            Some(digest) if *digest != *plugin.id.digest => Use::BuiltIn,
+            _ => Use::Used(loaded),
+        }
+    }
+
+    /// Returns what goes on as long as nothing replaces this running revision.
+    pub(super) fn keeps_running(&self) -> String {
+        let what = match self.usage() {
+            Use::Used(_) => match &self.plugin.version {
+                Some(version) => format!(" with version {version} of it"),
+                None => " with its earlier settings".to_owned(),
+            },
+            Use::Disabled => ", which disables it".to_owned(),
+            Use::BuiltIn => " with the built-in plugin".to_owned(),
+            Use::Skipped(why) | Use::GateOff(why) => format!(", and it is skipped: {why}"),
+            Use::NotLoaded => ", and the leader has not loaded it".to_owned(),
+        };
+        format!(
+            "PluginRevision {} keeps running{what}",
+            self.revision.facts.name
+        )
     }
 }

@@ -1,12 +1,12 @@
 //! The conditions of a PolicyPlugin.
 
 use k8s_openapi::jiff::Timestamp;
-use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, Stage};
+use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, ResolvedPlugin, Stage};
 use trainyard_model::text::clean_to;
 
 use super::{
-    KnownRevision, PausedPlugin, StatusFacts,
-    account::{Account, InRevision},
+    PausedPlugin, StatusFacts,
+    account::{Account, InRevision, Use},
 };
 use crate::plugins::{
     PluginCondition, Problem, Verified,
@@ -30,7 +30,7 @@ pub(super) fn conditions(
         let (status, reason, message) = match kind {
             PluginCondition::Active => active(account, facts),
             PluginCondition::Paused => paused(name, facts),
-            other => found(other, name, account, facts),
+            other => found(other, account, facts),
         };
         let known = state.status.conditions.iter();
         let known = known.into_iter().find(|it| it.kind == kind.name());
@@ -53,6 +53,12 @@ pub(super) fn conditions(
 /// The reason if a built-in plugin is used, because it is as new as the one of the PolicyPlugin.
 const BUILT_IN_IS_NEWER: &str = "BuiltInIsNewer";
 
+/// The reasons if a loaded revision does not have the plugin.
+const SKIPPED: &str = "Skipped";
+const GATE_OFF: &str = "GateOff";
+const DISABLED: &str = "Disabled";
+const IS_DISABLED: &str = "spec.disabled is true";
+
 type Found = (ConditionStatus, String, String);
 
 fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Found {
@@ -60,17 +66,9 @@ fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Foun
 }
 
 /// Returns a condition that follows from resolving and loading the plugin.
-fn found(
-    kind: PluginCondition,
-    name: &str,
-    account: &Account<'_>,
-    facts: &StatusFacts<'_>,
-) -> Found {
+fn found(kind: PluginCondition, account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
     let Account {
-        proposed,
-        problem,
-        wanted,
-        ..
+        proposed, problem, ..
     } = account;
     if let Some(Problem {
         condition,
@@ -95,8 +93,6 @@ fn found(
         proposed.resolved.as_ref().map(|plugin| &plugin.origin),
         Some(Origin::BuiltIn(_))
     );
-    let all = facts.proposed;
-    let others_fail = !all.is_loaded && (all.has_problems() || all.lacks_content());
     match kind {
         PluginCondition::Pulled | PluginCondition::Verified if is_built_in => of(
             ConditionStatus::True,
@@ -105,35 +101,30 @@ fn found(
         ),
         PluginCondition::Pulled => pulled(account),
         PluginCondition::Verified => verified(account),
-        PluginCondition::Loaded if let Some(why) = &proposed.built_in => {
-            of(ConditionStatus::False, BUILT_IN_IS_NEWER, why.as_str())
-        }
-        // The set was not loaded.
-        _ if others_fail && wanted.is_none() => match problem {
-            Some(problem) => not_reached(problem.condition),
-            None => of(
-                ConditionStatus::Unknown,
-                "OthersFail",
-                "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
-            ),
-        },
-        PluginCondition::Loaded => loaded(wanted.map(|it| it.revision), name),
+        PluginCondition::Loaded => loaded(account, facts),
         // Nobody has asked about the permissions of the plugin that is not used.
         PluginCondition::Permitted if is_built_in || proposed.built_in.is_some() => of(
             ConditionStatus::True,
             "BuiltIn",
             "the role of the controller has its permissions",
         ),
-        PluginCondition::Permitted => of(
-            ConditionStatus::True,
-            "Permitted",
-            "the controller had the permissions for what it looks up and emits when its PluginRevision was created",
-        ),
-        _ => of(
-            ConditionStatus::False,
-            "NoConflict",
-            "it does not conflict with another plugin",
-        ),
+        // The rest is found out about a loaded plugin only.
+        _ => match (loaded(account, facts), kind) {
+            (unknown @ (ConditionStatus::Unknown, ..), _) => unknown,
+            ((ConditionStatus::False, ..), _) if proposed.built_in.is_none() => {
+                not_reached(PluginCondition::Loaded)
+            }
+            (_, PluginCondition::Permitted) => of(
+                ConditionStatus::True,
+                "Permitted",
+                "the controller had the permissions for what it looks up and emits when they were checked, before its PluginRevision is created",
+            ),
+            _ => of(
+                ConditionStatus::False,
+                "NoConflict",
+                "it does not conflict with another plugin",
+            ),
+        },
     }
 }
 
@@ -184,16 +175,62 @@ fn verified(account: &Account<'_>) -> Found {
     }
 }
 
-/// Returns the condition of a plugin that is loaded, with the warnings about it.
-fn loaded(newest: Option<&KnownRevision>, name: &str) -> Found {
+/// Returns whether the plugin is loaded as its PolicyPlugin says, with the warnings about it.
+fn loaded(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
     const LOADED: &str = "it is loaded with the settings of this object";
-    let warnings = newest.and_then(|revision| revision.loaded.as_ref()?.warnings.get(name));
-    match warnings {
-        None => of(ConditionStatus::True, "Loaded", LOADED),
-        Some(warnings) => of(
+    let Account {
+        proposed,
+        problem,
+        wanted,
+        ..
+    } = account;
+    let is_loaded = || of(ConditionStatus::True, "Loaded", LOADED);
+    let is_disabled = |it: &ResolvedPlugin| it.settings.disabled;
+    if proposed.resolved.as_ref().is_some_and(is_disabled) {
+        return of(ConditionStatus::Unknown, DISABLED, IS_DISABLED);
+    }
+    if let Some(why) = &proposed.built_in {
+        return of(ConditionStatus::False, BUILT_IN_IS_NEWER, why.as_str());
+    }
+    let Some(wanted) = wanted else {
+        let all = facts.proposed;
+        return match problem {
+            _ if all.is_loaded => is_loaded(),
+            Some(problem) => not_reached(problem.condition),
+            None if all.has_problems() || all.lacks_content() => of(
+                ConditionStatus::Unknown,
+                "OthersFail",
+                "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
+            ),
+            None => not_reached(PluginCondition::Active),
+        };
+    };
+    let revision = &wanted.revision.facts;
+    match wanted.usage() {
+        Use::Used(loaded) => match loaded.warnings.get(&wanted.plugin.name) {
+            None => is_loaded(),
+            Some(warnings) => of(
+                ConditionStatus::True,
+                "LoadedWithWarnings",
+                format!("{LOADED}, but: {}", warnings.join("; ")),
+            ),
+        },
+        Use::Disabled => of(ConditionStatus::Unknown, DISABLED, IS_DISABLED),
+        Use::BuiltIn => not_reached(PluginCondition::Active),
+        Use::Skipped(why) => of(ConditionStatus::False, SKIPPED, why),
+        Use::GateOff(why) => of(ConditionStatus::False, GATE_OFF, why),
+        Use::NotLoaded if revision.stage == Some(Stage::Refused) => of(
+            ConditionStatus::False,
+            "Refused",
+            "see the condition Active",
+        ),
+        Use::NotLoaded => of(
             ConditionStatus::True,
-            "LoadedWithWarnings",
-            format!("{LOADED}, but: {}", warnings.join("; ")),
+            "Loaded",
+            format!(
+                "it was loaded with the settings of this object before PluginRevision {} was created",
+                revision.name
+            ),
         ),
     }
 }
@@ -228,17 +265,10 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
         wanted,
         running,
     } = account;
-    let keeps = match running {
-        Some(InRevision { revision, plugin }) => format!(
-            "PluginRevision {} keeps running with {}",
-            revision.facts.name,
-            plugin.version.as_ref().map_or_else(
-                || "its earlier settings".to_owned(),
-                |version| format!("version {version} of it"),
-            )
-        ),
-        None => "no PluginRevision that runs has it".to_owned(),
-    };
+    let keeps = running.map_or_else(
+        || "no PluginRevision that runs has it".to_owned(),
+        |running| running.keeps_running(),
+    );
     if let Some(problem) = problem {
         return of(
             ConditionStatus::False,
@@ -272,23 +302,10 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
             format!("another PolicyPlugin has a problem; {keeps}"),
         );
     };
-    let is_running = running.is_some_and(|running| is_same(running.plugin, plugin));
-    if is_running && plugin.settings.disabled {
-        return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
-    }
-    if is_running && proposed.built_in.is_some() {
-        return of(
-            ConditionStatus::False,
-            BUILT_IN_IS_NEWER,
-            "see the condition Loaded; TrainJobs that have not started are rendered with the built-in plugin",
-        );
-    }
-    if is_running {
-        return of(
-            ConditionStatus::True,
-            "Running",
-            "TrainJobs that have not started are rendered with it",
-        );
+    if let Some(running) = running
+        && is_same(running.plugin, plugin)
+    {
+        return used(running, proposed.built_in.is_some());
     }
     let RevisionFacts {
         name,
@@ -335,4 +352,41 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
             format!("PluginRevision {name}: {message}; {keeps}"),
         ),
     }
+}
+
+/// Returns whether a plugin is used that the running revision has as its PolicyPlugin says.
+fn used(running: &InRevision<'_>, is_built_in_newer: bool) -> Found {
+    let name = &running.revision.facts.name;
+    let skipped = |why: &str| {
+        format!("PluginRevision {name} runs without it, and TrainJobs that need it wait: {why}")
+    };
+    match running.usage() {
+        Use::Disabled => of(ConditionStatus::False, DISABLED, IS_DISABLED),
+        Use::BuiltIn => built_in_is_used(),
+        _ if is_built_in_newer => built_in_is_used(),
+        Use::Skipped(why) => of(ConditionStatus::False, SKIPPED, skipped(why)),
+        Use::GateOff(why) => of(
+            ConditionStatus::False,
+            GATE_OFF,
+            format!("PluginRevision {name} runs without it: {why}"),
+        ),
+        Use::NotLoaded => of(
+            ConditionStatus::False,
+            "NotLoaded",
+            format!("the leader has not loaded PluginRevision {name} yet"),
+        ),
+        Use::Used(_) => of(
+            ConditionStatus::True,
+            "Running",
+            "TrainJobs that have not started are rendered with it",
+        ),
+    }
+}
+
+fn built_in_is_used() -> Found {
+    of(
+        ConditionStatus::False,
+        BUILT_IN_IS_NEWER,
+        "see the condition Loaded; TrainJobs that have not started are rendered with the built-in plugin",
+    )
 }
