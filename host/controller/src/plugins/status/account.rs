@@ -6,7 +6,7 @@ use trainyard_render::SkippedPlugin;
 use super::{KnownRevision, StatusFacts};
 use crate::plugins::{
     PluginCondition, Problem, Verified, difference::is_same, loading::LoadedRevision,
-    memory::ProposedPlugin,
+    memory::ProposedPlugin, rollout::is_live,
 };
 
 /// A plugin in a revision.
@@ -21,7 +21,8 @@ pub(super) struct Account<'f> {
     pub(super) proposed: &'f ProposedPlugin,
     /// What is wrong with it, or waited for.
     pub(super) problem: Option<Problem>,
-    /// The newest revision that has it as its PolicyPlugin asks for it. If that is not known, any version of it will do.
+    /// The revision that has it as its PolicyPlugin asks for it, or in any version if that is not known: the running one, or else the newest one
+    /// that is rolled out, or else the newest one.
     pub(super) wanted: Option<InRevision<'f>>,
     /// The running revision, if it has any version of it.
     pub(super) running: Option<InRevision<'f>>,
@@ -44,13 +45,19 @@ impl<'f> Account<'f> {
         let resolved = proposed.resolved.as_ref();
         let is_wanted =
             |it: &InRevision<'_>| resolved.is_none_or(|resolved| is_same(it.plugin, resolved));
-        let mut newest_first = facts.revisions.iter().rev().filter_map(with);
+        let is_running = |it: &KnownRevision| Some(it.facts.number) == facts.running;
+        let newest_first = facts.revisions.iter().rev().filter_map(with);
+        let in_use = |it: &InRevision<'_>| match is_running(it.revision) {
+            true => 0,
+            false if is_live(it.revision.facts.stage) => 1,
+            false => 2,
+        };
         let mut revisions = facts.revisions.iter();
-        let running = revisions.find(|it| Some(it.facts.number) == facts.running);
+        let running = revisions.find(|it| is_running(it));
         Self {
             proposed,
             problem: problem.or_else(|| proposed.waiting.as_ref().map(waits)),
-            wanted: newest_first.find(is_wanted),
+            wanted: newest_first.filter(is_wanted).min_by_key(in_use),
             running: running.and_then(with),
         }
     }

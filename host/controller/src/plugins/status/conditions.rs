@@ -12,7 +12,7 @@ use crate::plugins::{
     PluginCondition, Problem, Verified,
     difference::is_same,
     objects::PolicyPluginState,
-    rollout::{PROGRESSES, RevisionFacts},
+    rollout::{PROGRESSES, RevisionFacts, is_live},
     written,
 };
 
@@ -295,12 +295,12 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
             ),
         );
     }
+    let others_fail_and = || {
+        let message = format!("another PolicyPlugin has a problem; {keeps}");
+        of(ConditionStatus::False, "OthersFail", message)
+    };
     let Some(InRevision { revision, plugin }) = wanted else {
-        return of(
-            ConditionStatus::False,
-            "OthersFail",
-            format!("another PolicyPlugin has a problem; {keeps}"),
-        );
+        return others_fail_and();
     };
     if let Some(running) = running
         && is_same(running.plugin, plugin)
@@ -314,6 +314,10 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
         reason,
         ..
     } = &revision.facts;
+    // No further revision is made meanwhile.
+    if others_fail && !is_live(*stage) {
+        return others_fail_and();
+    }
     let status = revision.state.status.as_ref();
     let message = status.map_or("", |status| &status.message);
     match stage {

@@ -147,9 +147,13 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
     let plugin = resolved.or(shown.map(|it| it.plugin));
     let revision = shown.map(|it| it.revision);
     let loaded = revision.and_then(|revision| revision.loaded.as_ref());
+    let digest = plugin.and_then(|plugin| plugin.digest.clone());
     let claims = loaded.and_then(|loaded| {
         let generation = loaded.generation.renderer().generation();
         let plugin = generation.plugin(name)?;
+        if digest.as_ref().is_some_and(|it| **it != *plugin.id.digest) {
+            return None;
+        }
         let claims = plugin.manifest.claims.iter();
         Some(
             claims
@@ -157,6 +161,8 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
                 .collect(),
         )
     });
+    let known_claims = || (state.status.digest == digest).then(|| state.status.claims.clone());
+    let claims = claims.or_else(known_claims).unwrap_or_default();
     let grants = state.object.as_ref().ok().map(|policy| &policy.spec.grants);
     let grants = grants.into_iter().flatten().map(ToString::to_string);
     let train_jobs = match facts.train_jobs {
@@ -172,14 +178,14 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
             _ => revision.map(|it| it.facts.name.clone()),
         },
         version: plugin.and_then(|plugin| plugin.version.clone()),
-        digest: plugin.and_then(|plugin| plugin.digest.clone()),
+        digest,
         manifest_digest: plugin.and_then(|plugin| match &plugin.origin {
             Origin::Oci(oci) => Some(oci.manifest_digest.clone()),
             _ => None,
         }),
         signer: account.verified().and_then(|it| it.signer),
         plan: revision.and_then(|it| it.state.status.as_ref()?.plan.clone()),
-        claims: lines(claims.unwrap_or_else(|| state.status.claims.clone())),
+        claims: lines(claims),
         grants: lines(grants.collect()),
         replicas: revision.map(|revision| replicas(revision, facts)),
         train_jobs,
