@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_controller::plugins::PluginCondition;
 
 use crate::stub::declared::{Artifact, World};
@@ -62,6 +62,47 @@ async fn a_change_that_another_plugin_blocks_says_so_although_an_old_revision_ha
     world.upgrade(&Artifact::second());
     world
         .until_condition("stamp", "Active", "False", "OthersFail")
+        .await;
+    controller.stop().await;
+}
+
+/// Such as one that is not allowed any more, and one that never was.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disabled_plugin_that_cannot_be_pulled_stops_no_other_one() {
+    let world = World::stamped();
+    world.running().await.stop().await;
+    let first = Artifact::stamp("stamp", "1.0.0");
+    let never = Artifact::new("never", "1.0.0", "plugins", &["example.com/never"]);
+    let sources = [&first, &never].map(|artifact| {
+        let condition = PluginCondition::Pulled;
+        let reason = "RepositoryNotAllowed";
+        world.registry.refuse(artifact, condition, reason);
+        json!({"oci": {"reference": world.registry.push(artifact)}})
+    });
+    world.declare_with("never", json!({"source": sources[1]}));
+    let controller = world.start("two").await;
+    world.declare("other", &world.registry.push(&other()));
+    world
+        .until_condition("other", "Active", "False", "OthersFail")
+        .await;
+    for (name, source) in ["stamp", "never"].iter().zip(&sources) {
+        world.declare_with(name, json!({"source": source, "disabled": true}));
+    }
+    world
+        .until_condition("other", "Active", "True", "Running")
+        .await;
+    for name in ["stamp", "never"] {
+        world
+            .until_condition(name, "Active", "False", "Disabled")
+            .await;
+        // It is said what will be wrong when it is enabled.
+        let pulled = world.condition(name, "Pulled");
+        assert_eq!(pulled[..2], ["False", "RepositoryNotAllowed"], "{name}");
+    }
+    world.registry.accept(&first);
+    world.declare_with("stamp", json!({"source": sources[0]}));
+    world
+        .until_condition("stamp", "Active", "True", "Running")
         .await;
     controller.stop().await;
 }

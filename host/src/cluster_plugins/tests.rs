@@ -110,6 +110,26 @@ fn name_that_no_built_in_plugin_has_is_a_problem_of_the_source() {
 }
 
 #[test]
+fn disabled_plugin_is_not_loaded_whatever_is_wrong_with_it() {
+    let loader = loader();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let origin = json!({"oci": {"repository": "registry.example/torch", "manifestDigest": digest}});
+    // It is not in the store, and not signed.
+    let plugin = torch(&origin, Some("99.0.0"), &json!({"disabled": true}));
+    let mut misnamed = torch(&json!({"builtIn": {}}), None, &json!({"disabled": true}));
+    misnamed.name = "torhc".to_owned();
+    for mode in [Mode::Strict, Mode::Lenient] {
+        let loaded = load(&loader, &plugin, mode, &[]).ok().unwrap();
+        assert_eq!(version(&loaded), None);
+        let mut skipped = loaded.renderer.skipped().iter();
+        let is_it = |it: &&SkippedPlugin| it.declared.as_ref().is_some_and(|it| it.name == "torch");
+        let skipped = skipped.find(is_it).unwrap();
+        assert!(skipped.is_disabled && skipped.why.contains("disabled"));
+        assert!(load(&loader, &misnamed, mode, &[]).is_ok());
+    }
+}
+
+#[test]
 fn grants_that_a_plugin_does_not_claim_are_warnings_about_it_alone() {
     let loader = loader();
     let settings = json!({"grants": ["labels[example.com/a]", "pod-sets[*].containers[*].env[PET_*]", "labels[example.com/b]"]});

@@ -195,9 +195,9 @@ impl Plugins {
         self.program.loader.built_in_instead(plugin)
     }
 
-    /// Fetches the content of a plugin, unless a built-in plugin is used in its place.
+    /// Fetches the content of a plugin, unless it is disabled or a built-in plugin is used in its place.
     async fn fetch(&self, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
-        if self.built_in_instead(plugin).is_none() {
+        if !plugin.settings.disabled && self.built_in_instead(plugin).is_none() {
             return fetch(&*self.program.source, plugin, mode).await;
         }
         FetchedPlugin {

@@ -47,6 +47,8 @@ pub(super) struct ProposedPlugin {
     pub(super) generation: Option<i64>,
     /// What is wrong.
     pub(super) problem: Option<Problem>,
+    /// Why the content of a disabled plugin is not available, which stops nothing.
+    pub(super) unavailable: Option<Problem>,
     /// What is waited for.
     pub(super) waiting: Option<String>,
     /// The plugin as it was resolved.
@@ -78,6 +80,11 @@ impl Proposed {
     /// Whether the content of a plugin is waited for.
     pub(super) fn lacks_content(&self) -> bool {
         self.plugins.values().any(|it| it.waiting.is_some())
+    }
+
+    /// Whether the content of a disabled plugin is not available.
+    pub(super) fn lacks_disabled(&self) -> bool {
+        self.plugins.values().any(|it| it.unavailable.is_some())
     }
 
     /// Whether a retry may help.

@@ -171,7 +171,7 @@ impl Leader {
             let again = self.decide(&mut proposed).await;
             wait = wait.max(again);
         }
-        let is_refused = proposed.has_problems();
+        let is_refused = proposed.has_problems() || proposed.lacks_disabled();
         let failed = {
             let mut before = self.proposed();
             for (plugin, it) in &proposed.plugins {

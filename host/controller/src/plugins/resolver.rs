@@ -24,6 +24,8 @@ enum Content {
     Pinned(Pinned),
     /// As the newest revision has it. It was neither pulled nor verified again.
     Kept(ResolvedPlugin),
+    /// Not available, for this reason, and not needed, because the plugin is disabled. It is that of the newest revision with the plugin.
+    Disabled(Problem, Option<ResolvedPlugin>),
 }
 
 impl Leader {
@@ -75,6 +77,13 @@ impl Leader {
                             pinned.map(Content::Pinned)
                         }
                     },
+                };
+                let content = match content {
+                    Err(error) if policy.spec.disabled => {
+                        let kept = self.newest_with(name);
+                        Ok(Content::Disabled(error.into_problem(), kept))
+                    }
+                    content => content,
                 };
                 (name, state, content.map(|content| (policy, content)))
             }
@@ -128,6 +137,12 @@ impl Leader {
                 };
             }
             Content::Kept(kept) => resolved = with_settings_of(&resolved, kept),
+            Content::Disabled(problem, kept) => {
+                plugin.unavailable = Some(problem);
+                // Without a revision that has it, nothing needs it.
+                plugin.resolved = kept.map(|kept| with_settings_of(&resolved, kept));
+                return;
+            }
         }
         let follows = match &policy.spec.source {
             Some(Source::Oci(oci)) => oci.follow,
@@ -160,6 +175,13 @@ impl Leader {
         };
         let is_it = is_reference_to(&source.reference, origin);
         (is_it && self.plugins.built_in_instead(&newest).is_some()).then_some(newest)
+    }
+
+    /// Returns a plugin as the newest revision with it has it.
+    fn newest_with(&self, name: &str) -> Option<ResolvedPlugin> {
+        let revisions = self.plugins.readable().into_iter().rev();
+        let mut plugins = revisions.flat_map(|(.., spec)| spec.plugins.clone());
+        plugins.find(|plugin| plugin.name == name)
     }
 
     /// Returns a plugin as the newest revision has it.

@@ -5,7 +5,7 @@ use trainyard_render::SkippedPlugin;
 
 use super::{KnownRevision, StatusFacts};
 use crate::plugins::{
-    PluginCondition, Problem, Verified, difference::is_same, loading::LoadedRevision,
+    Problem, SourceError, Verified, difference::is_same, loading::LoadedRevision,
     memory::ProposedPlugin, rollout::is_live,
 };
 
@@ -31,12 +31,11 @@ pub(super) struct Account<'f> {
 impl<'f> Account<'f> {
     pub(super) fn of(name: &str, facts: &StatusFacts<'f>) -> Self {
         let proposed = facts.proposed.plugin(name);
-        let waits = |message: &String| Problem {
-            condition: PluginCondition::Pulled,
-            reason: "Retrying".to_owned(),
-            message: format!("{message}; it is tried again"),
+        let waits = |message: &String| {
+            let (after, message) = (None, message.clone());
+            SourceError::Retry { after, message }.into_problem()
         };
-        let problem = proposed.problem.clone();
+        let problem = proposed.problem.as_ref().or(proposed.unavailable.as_ref());
         let with = |revision: &'f KnownRevision| {
             let mut plugins = revision.spec.plugins.iter();
             let plugin = plugins.find(|plugin| plugin.name == name)?;
@@ -56,7 +55,9 @@ impl<'f> Account<'f> {
         let running = revisions.find(|it| is_running(it));
         Self {
             proposed,
-            problem: problem.or_else(|| proposed.waiting.as_ref().map(waits)),
+            problem: problem
+                .cloned()
+                .or_else(|| proposed.waiting.as_ref().map(waits)),
             wanted: newest_first.filter(is_wanted).min_by_key(in_use),
             running: running.and_then(with),
         }

@@ -269,7 +269,11 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
         || "no PluginRevision that runs has it".to_owned(),
         |running| running.keeps_running(),
     );
-    if let Some(problem) = problem {
+    let is_unavailable = proposed.unavailable.is_some();
+    if is_unavailable && wanted.is_none() {
+        return of(ConditionStatus::False, DISABLED, IS_DISABLED);
+    }
+    if let Some(problem) = problem.as_ref().filter(|_| !is_unavailable) {
         return of(
             ConditionStatus::False,
             &problem.reason,
