@@ -24,6 +24,23 @@ async fn assert_running(world: &World, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_that_conflicts_with_two_others_names_both() {
+    let world = World::stamped();
+    let controller = world.running().await;
+    for name in ["other", "third"] {
+        let artifact = Artifact::stamp(name, "1.0.0");
+        world.declare(name, &world.registry.push(&artifact));
+    }
+    let names_both = |_: &Cluster| {
+        let [status, _, message] = world.condition("stamp", "Conflicting");
+        let mut others = ["other", "third"].iter();
+        status == "True" && others.all(|name| message.contains(name))
+    };
+    world.pass("both are named", names_both).await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_plugins_that_conflict_both_name_the_path() {
     let world = World::stamped();
     let controller = world.running().await;

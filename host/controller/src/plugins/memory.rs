@@ -93,6 +93,16 @@ impl Proposed {
     }
 }
 
+impl ProposedPlugin {
+    /// Notes a problem beside those of the same condition. Those of other conditions are found again once the first one is solved.
+    pub(super) fn refuse(&mut self, new: &Problem) {
+        let known = self.problem.get_or_insert_with(|| new.clone());
+        if known.condition == new.condition && !known.message.contains(&new.message) {
+            known.message = format!("{}; {}", known.message, new.message);
+        }
+    }
+}
+
 /// The sources that were resolved, so that a change of one PolicyPlugin asks no registry about the others.
 #[derive(Default)]
 pub(super) struct PinCache {

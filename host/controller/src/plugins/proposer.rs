@@ -278,8 +278,7 @@ impl Leader {
                                 false => refusal.plugins,
                             };
                             for name in names {
-                                let problem = &mut proposed.plugin_mut(&name).problem;
-                                problem.get_or_insert_with(|| refusal.problem.clone());
+                                proposed.plugin_mut(&name).refuse(&refusal.problem);
                             }
                         }
                     }
