@@ -347,7 +347,8 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
             reason,
             format!("PluginRevision {name}: {message}; {keeps}"),
         ),
-        Some(stage @ (Stage::RolledBack | Stage::Refused)) => of(
+        // The message of a roll-back says how to try it again.
+        Some(stage @ Stage::Refused) => of(
             ConditionStatus::False,
             &format!("{stage:?}"),
             format!(
