@@ -77,6 +77,11 @@ impl Proposed {
         self.plugins.values().any(|it| it.problem.is_some())
     }
 
+    /// Whether no revision is made, because something is wrong with a plugin or waited for.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.has_problems() || self.lacks_content()
+    }
+
     /// Whether the content of a plugin is waited for.
     pub(super) fn lacks_content(&self) -> bool {
         self.plugins.values().any(|it| it.waiting.is_some())

@@ -167,7 +167,7 @@ impl Leader {
             let resolved = plugin.resolved.as_ref();
             plugin.built_in = resolved.and_then(|it| plugins.built_in_instead(it));
         }
-        if !proposed.has_problems() && !proposed.lacks_content() {
+        if !proposed.is_stopped() {
             let again = self.decide(&mut proposed).await;
             wait = wait.max(again);
         }

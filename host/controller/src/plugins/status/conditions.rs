@@ -197,7 +197,7 @@ fn loaded(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
         return match problem {
             _ if all.is_loaded => is_loaded(),
             Some(problem) => not_reached(problem.condition),
-            None if all.has_problems() || all.lacks_content() => of(
+            None if all.is_stopped() => of(
                 ConditionStatus::Unknown,
                 "OthersFail",
                 "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
@@ -289,7 +289,7 @@ fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
             ),
         );
     }
-    let others_fail = facts.proposed.has_problems() || facts.proposed.lacks_content();
+    let others_fail = facts.proposed.is_stopped();
     if wanted.is_none() && !others_fail {
         return of(
             ConditionStatus::False,
