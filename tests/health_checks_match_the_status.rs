@@ -63,6 +63,8 @@ fn states_of_policy_plugins() -> Vec<State> {
         state("False", "NotWatched", "Progressing", "inProgress"),
         state("False", "ReplicasLag", "Progressing", "inProgress"),
         state("False", "NoRevision", "Progressing", "inProgress"),
+        state("False", "NotLoaded", "Progressing", "inProgress"),
+        state("False", "Skipped", "Degraded", "failed"),
         state("False", "NewRefusals", "Suspended", "failed"),
         state("False", "RemovesPlugins", "Suspended", "failed"),
         state("False", "NewFailures", "Suspended", "failed"),

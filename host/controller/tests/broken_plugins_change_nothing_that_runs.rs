@@ -24,6 +24,23 @@ async fn assert_running(world: &World, name: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_that_conflicts_with_two_others_names_both() {
+    let world = World::stamped();
+    let controller = world.running().await;
+    for name in ["other", "third"] {
+        let artifact = Artifact::stamp(name, "1.0.0");
+        world.declare(name, &world.registry.push(&artifact));
+    }
+    let names_both = |_: &Cluster| {
+        let [status, _, message] = world.condition("stamp", "Conflicting");
+        let mut others = ["other", "third"].iter();
+        status == "True" && others.all(|name| message.contains(name))
+    };
+    world.pass("both are named", names_both).await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_plugins_that_conflict_both_name_the_path() {
     let world = World::stamped();
     let controller = world.running().await;
@@ -52,6 +69,14 @@ async fn two_plugins_that_conflict_both_name_the_path() {
     controller.stop().await;
 }
 
+/// Nothing is said of what nobody has found out.
+fn assert_not_reached(world: &World, kinds: &[&str]) {
+    for kind in kinds {
+        let condition = world.condition("stamp", kind);
+        assert_eq!(condition[..2], ["Unknown", "NotReached"], "{kind}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_plugin_says_why() {
     let world = World::stamped();
@@ -70,6 +95,17 @@ async fn a_refused_plugin_says_why() {
         world.condition("stamp", "Pulled")[..2],
         ["Unknown", "NotReached"]
     );
+    // It has the name of another plugin, and what came before is not known.
+    let misnamed = Artifact::stamp("stamp", "2.1.0");
+    let reference = world.registry.push(&misnamed);
+    world
+        .registry
+        .refuse(&misnamed, PluginCondition::Loaded, "WrongName");
+    world.declare("stamp", &reference);
+    world
+        .until_condition("stamp", "Loaded", "False", "WrongName")
+        .await;
+    assert_not_reached(&world, &["Pulled", "Verified", "Conflicting", "Permitted"]);
     let broken = Artifact::stamp("stamp", "3.0.0");
     let reference = world.registry.push(&broken);
     world.registry.break_it(&broken);
@@ -77,6 +113,8 @@ async fn a_refused_plugin_says_why() {
     world
         .until_condition("stamp", "Loaded", "False", "NotAComponent")
         .await;
+    assert_eq!(world.condition("stamp", "Pulled")[..2], ["True", "Pulled"]);
+    assert_eq!(world.condition("stamp", "Verified")[1], "Signed");
     world.declare("stamp", "registry.example/stamp@sha256:0000000000000000000000000000000000000000000000000000000000000000");
     world
         .until_condition("stamp", "Pulled", "False", "NotFound")
@@ -87,6 +125,7 @@ async fn a_refused_plugin_says_why() {
         .until_condition("stamp", "Loaded", "False", "Invalid")
         .await;
     assert!(world.condition("stamp", "Loaded")[2].contains("follow: true"));
+    assert_not_reached(&world, &["Pulled", "Verified", "Conflicting", "Permitted"]);
     assert_eq!(world.revisions().len(), 1);
     assert_running(&world, "new").await;
     controller.stop().await;

@@ -32,6 +32,7 @@ mod plugins_that_fail_everywhere_are_paused;
 mod plugins_wait_for_their_permissions;
 mod pods_report_only_for_their_own_train_job;
 mod pods_report_progress;
+mod policy_plugins_say_what_is_so;
 mod printed_configurations_are_equivalent;
 mod probes_and_metrics_are_served;
 mod queue_is_fair_to_namespaces;

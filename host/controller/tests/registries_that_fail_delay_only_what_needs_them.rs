@@ -68,7 +68,19 @@ async fn a_registry_that_is_down_at_the_start_is_waited_for() {
     assert_eq!(world.stamp("ml", "needs"), None);
     assert_eq!(world.stamp("ml", "queued").as_deref(), Some("1.0.0"));
     world.registry.set_down(false);
+    // The leader has resolved it again, and still skips it.
+    world
+        .until_condition("stamp", "Active", "False", "Skipped")
+        .await;
+    assert_eq!(world.condition("stamp", "Pulled")[0], "True");
+    assert_eq!(
+        world.condition("stamp", "Loaded")[..2],
+        ["False", "Skipped"]
+    );
     world.until_stamped("ml", "needs", "1.0.0").await;
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
     // While it was skipped, it was not loaded again and again.
     let loads = world.registry.loads() - loads;
     assert!(loads <= 6, "{loads}");
@@ -141,6 +153,11 @@ async fn a_plugin_that_the_registry_does_not_have_any_more_is_said_and_concerns_
     world
         .until_condition("stamp", "Pulled", "False", "NotFound")
         .await;
+    let message = world.condition("stamp", "Active").concat();
+    assert!(
+        message.contains("keeps running, and it is skipped"),
+        "{message}"
+    );
     assert_eq!(world.cluster.get("jobsets", "ml", "needs"), None);
     assert_eq!(world.cluster.get("jobsets", "ml", "queued"), before);
     world.registry.push(&first);

@@ -222,7 +222,7 @@ fn unreadable_plugin_may_be_the_missing_one() {
     assert_eq!(
         problems(&one, &all[..1], Vec::new()),
         [
-            "spec.plugins[0].name: no loaded plugin has the name `wanted`; no loaded plugin is activated by `plugins`"
+            "spec.plugins[0].name: no loaded plugin has the name `wanted`; no loaded plugin is activated by `plugins`; declare it with a PolicyPlugin, or correct the name"
         ]
     );
 }

@@ -112,7 +112,7 @@ impl PluginLoader for ProcessLoader {
             .reusing(loaded)
             .without(parts.without);
         let (renderer, warnings) = match mode {
-            Mode::Strict => StrictRefusal::load(&loading, &parts.files, &policy)
+            Mode::Strict => StrictRefusal::load(&loading, &parts.files, &policy, parts.missing)
                 .map_err(|refusals| refusals.into_iter().map(of_strict).collect::<Vec<_>>())?,
             Mode::Lenient => lenient(&loading, &parts.files, &policy, parts.missing)?,
         };
@@ -148,6 +148,8 @@ impl ProcessLoader {
         for FetchedPlugin { plugin, content } in set {
             let outcome = match (&plugin.origin, content) {
                 (Origin::BuiltIn(_), _) => self.built_in(plugin),
+                // Nothing is wrong with what is not loaded.
+                _ if plugin.settings.disabled => Err(disabled(plugin)),
                 (_, Ok(verified)) => self.file(plugin, verified.signer.is_some()),
                 (_, Err(error)) => Err(of_source(error)),
             };
@@ -161,7 +163,7 @@ impl ProcessLoader {
                     parts.policies.push(policy);
                     parts.files.extend(file);
                 }
-                Err(problem) if mode == Mode::Strict => {
+                Err(problem) if mode == Mode::Strict && !plugin.settings.disabled => {
                     parts
                         .refusals
                         .push(refusal(vec![plugin.name.clone()], problem));
@@ -186,7 +188,7 @@ impl ProcessLoader {
                     plugin.name,
                     names.join(", ")
                 );
-                Err(problem(PluginCondition::Loaded, "NotBuiltIn", message))
+                Err(problem(PluginCondition::Pulled, "NotBuiltIn", message))
             }
         }
     }
@@ -289,11 +291,16 @@ fn missing(plugin: &ResolvedPlugin, problem: &Problem) -> SkippedPlugin {
             },
         }),
         why: match is_disabled {
-            true => PluginError::Disabled(plugin.name.clone()).to_string(),
+            true => disabled(plugin).message,
             false => format!("plugin {}: {}", plugin.name, problem.message),
         },
         is_disabled,
     }
+}
+
+fn disabled(plugin: &ResolvedPlugin) -> Problem {
+    let message = PluginError::Disabled(plugin.name.clone()).to_string();
+    problem(PluginCondition::Loaded, "Disabled", message)
 }
 
 fn of_source(error: &SourceError) -> Problem {

@@ -5,7 +5,9 @@ use trainyard_config::{RenderingSection, policy_plugin::ResolvedPlugin};
 use trainyard_controller::{
     generation::Generation,
     metrics::Metrics,
-    plugins::{FetchedPlugin, LoadedPlugins, Mode, PluginLoader as _, Refusal, Verified},
+    plugins::{
+        FetchedPlugin, LoadedPlugins, Mode, PluginCondition, PluginLoader as _, Refusal, Verified,
+    },
     queue::{Backoff, Queue},
     settings::FeatureGates,
 };
@@ -93,6 +95,38 @@ fn built_in_plugin_is_loaded_instead_of_one_that_is_as_new_without_its_content()
     let name = |it: &SkippedPlugin| it.declared.as_ref().map(|it| it.name.clone());
     let skipped: Vec<_> = loaded.renderer.skipped().iter().filter_map(name).collect();
     assert!(skipped.contains(&"torch".to_owned()), "{skipped:?}");
+}
+
+#[test]
+fn name_that_no_built_in_plugin_has_is_a_problem_of_the_source() {
+    let mut plugin = torch(&json!({"builtIn": {}}), None, &json!({}));
+    plugin.name = "torhc".to_owned();
+    let refused = load(&loader(), &plugin, Mode::Strict, &[]).err().unwrap();
+    let problem = &refused.first().unwrap().problem;
+    assert_eq!(
+        (problem.condition, &*problem.reason),
+        (PluginCondition::Pulled, "NotBuiltIn")
+    );
+}
+
+#[test]
+fn disabled_plugin_is_not_loaded_whatever_is_wrong_with_it() {
+    let loader = loader();
+    let digest = format!("sha256:{}", "0".repeat(64));
+    let origin = json!({"oci": {"repository": "registry.example/torch", "manifestDigest": digest}});
+    // It is not in the store, and not signed.
+    let plugin = torch(&origin, Some("99.0.0"), &json!({"disabled": true}));
+    let mut misnamed = torch(&json!({"builtIn": {}}), None, &json!({"disabled": true}));
+    misnamed.name = "torhc".to_owned();
+    for mode in [Mode::Strict, Mode::Lenient] {
+        let loaded = load(&loader, &plugin, mode, &[]).ok().unwrap();
+        assert_eq!(version(&loaded), None);
+        let mut skipped = loaded.renderer.skipped().iter();
+        let is_it = |it: &&SkippedPlugin| it.declared.as_ref().is_some_and(|it| it.name == "torch");
+        let skipped = skipped.find(is_it).unwrap();
+        assert!(skipped.is_disabled && skipped.why.contains("disabled"));
+        assert!(load(&loader, &misnamed, mode, &[]).is_ok());
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Loads plugins for a process that uses all of them or none.
 
 use trainyard_model::{plan::PlanError, plugin_info::PluginError, text::clean};
-use trainyard_render::Renderer;
+use trainyard_render::{Renderer, SkippedPlugin};
 use trainyard_sandbox::{LoadError, LoadProblem};
 
 use super::{Loading, Refused, result::LoadResult};
@@ -20,7 +20,8 @@ pub(crate) struct StrictRefusal {
 }
 
 impl StrictRefusal {
-    /// Loads the built-in plugins and these files, and checks them against each other. Also returns the warnings about them.
+    /// Loads the built-in plugins and these files, and checks them against each other. Also returns the warnings about them. Plugins that are
+    /// `missing` are disabled.
     ///
     /// # Errors
     /// All that is wrong.
@@ -28,6 +29,7 @@ impl StrictRefusal {
         loading: &Loading<'_>,
         files: &[PluginFile],
         policy: &Policy,
+        missing: Vec<SkippedPlugin>,
     ) -> Result<(Renderer, Vec<Warning>), Vec<Self>> {
         let mut plugins = LoadResult::default();
         plugins.add_all(loading, files, policy);
@@ -46,7 +48,7 @@ impl StrictRefusal {
         let renderer = Renderer::new(loaded, policy.facts());
         match renderer {
             Ok(renderer) if refusals.is_empty() => {
-                let skipped = plugins.left_out().collect();
+                let skipped = plugins.left_out().chain(missing).collect();
                 Ok((renderer.with_skipped(skipped), plugins.warnings(policy)))
             }
             Ok(_) => Err(refusals),

@@ -37,6 +37,14 @@ impl Policy {
         let (files, missing) = self.available_files(given, args);
         let mut failure = ErrorList::default();
         for missing in missing {
+            if missing.plugin.spec.disabled {
+                let why = missing.refusal().1;
+                report::warn(Located {
+                    location: missing.plugin.at("source"),
+                    message: format!("{why}; the plugin is disabled, so it is not needed"),
+                });
+                continue;
+            }
             failure.absorb(missing.errors);
         }
         failure.or_ok(files)

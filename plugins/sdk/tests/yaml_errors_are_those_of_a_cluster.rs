@@ -170,7 +170,7 @@ fn a_plugin_that_is_not_loaded_is_named_with_its_field() {
     assert_eq!(
         errors,
         [
-            "yaml:6: TrainingRuntime research/with-quota: spec.plugins[0].name: no loaded plugin has the name `quota`; no loaded plugin is activated by `plugins`; add it to the test with `plugin`"
+            "yaml:6: TrainingRuntime research/with-quota: spec.plugins[0].name: no loaded plugin has the name `quota`; no loaded plugin is activated by `plugins`; declare it with a PolicyPlugin, or correct the name; add it to the test with `plugin`"
         ]
     );
 }

@@ -26,7 +26,8 @@ pub struct PolicyPluginStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
-    /// The newest PluginRevision with this plugin.
+    /// The PluginRevision with this plugin as `spec` asks for it: the running one, or else the newest one that is rolled out, or else the newest
+    /// one. If there is none, the running one, which has the plugin as it was before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub revision: Option<String>,
@@ -46,7 +47,7 @@ pub struct PolicyPluginStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub signer: Option<String>,
-    /// The digest of the plan with this plugin.
+    /// The digest of the plan of `revision`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", regex(pattern = DIGEST))]
     pub plan: Option<String>,
@@ -58,7 +59,7 @@ pub struct PolicyPluginStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_LINES))]
     pub grants: Vec<String>,
-    /// How many replicas of the controller have loaded the plugin.
+    /// How many replicas of the controller have loaded `revision`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ReplicaCount")]
     pub replicas: Option<ReplicaCount>,
@@ -68,7 +69,7 @@ pub struct PolicyPluginStatus {
     pub train_jobs: Option<TrainJobCount>,
 }
 
-/// How many replicas of the controller have loaded a plugin.
+/// How many replicas of the controller have loaded a revision with all of its plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReplicaCount {

@@ -52,7 +52,7 @@ impl Leader {
             _ => String::new(),
         };
         let sentence = format!(
-            "PluginRevision {name} is at the stage {:?}{share} ({}): {}; its plan is {plan}, and that of the other running revision {before}; it changes {}",
+            "PluginRevision {name} is at the stage {:?}{share} ({}): {}; plan {plan} (before: {before}); changes {}",
             new.stage,
             new.reason,
             new.message,

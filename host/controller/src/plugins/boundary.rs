@@ -81,6 +81,20 @@ pub enum SourceError {
     Refused(Problem),
 }
 
+impl SourceError {
+    /// Returns what is wrong, as the status of its PolicyPlugin has it.
+    pub(crate) fn into_problem(self) -> Problem {
+        match self {
+            Self::Refused(problem) => problem,
+            Self::Retry { message, .. } => Problem {
+                condition: PluginCondition::Pulled,
+                reason: "Retrying".to_owned(),
+                message: format!("{message}; it is tried again"),
+            },
+        }
+    }
+}
+
 /// What is wrong with a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -147,7 +161,7 @@ impl fmt::Display for PluginCondition {
 /// Loads sets of plugins.
 pub trait PluginLoader: Send + Sync {
     /// Loads the built-in plugins with these plugins of a revision, and checks them against each other. Built-in plugins that no plugin of the
-    /// revision replaces or configures are as shipped. A plugin of one of the generations is used again if its content and settings are the
+    /// revision replaces or configures are as shipped. Those that are disabled are not loaded. A plugin of one of the generations is used again if its content and settings are the
     /// same. It may take minutes, and is called on a thread of its own.
     ///
     /// # Errors
@@ -179,7 +193,8 @@ pub struct LoadedPlugins {
 pub struct FetchedPlugin {
     /// The plugin.
     pub plugin: ResolvedPlugin,
-    /// Whether its content is available. That of a built-in plugin is, and so is what a built-in plugin is loaded instead of.
+    /// Whether its content is available. That of a built-in plugin is, and so is what is not loaded, because it is
+    /// disabled or a built-in plugin is loaded in its place.
     pub content: Result<Verified, SourceError>,
 }
 

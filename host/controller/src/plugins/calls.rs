@@ -59,11 +59,8 @@ impl Plugins {
         if let Some(members) = status.as_object_mut() {
             // Each replica writes its own.
             members.shift_remove("replicas");
-            // A text that is empty is removed.
-            for text in ["reason", "message", "plan", "shadow"] {
-                members.entry(text).or_insert(Value::Null);
-            }
         }
+        remove_others(&mut status, &STAGE_MEMBERS);
         let patch = json!({
             "metadata": {"uid": at.uid, "resourceVersion": at.resource_version()},
             "status": status,
@@ -120,11 +117,7 @@ impl Plugins {
         status: &PolicyPluginStatus,
     ) -> Result<()> {
         let mut status = json!(status);
-        if let Some(members) = status.as_object_mut() {
-            for member in ALL_MEMBERS {
-                members.entry(member).or_insert(Value::Null);
-            }
-        }
+        remove_others(&mut status, &ALL_MEMBERS);
         let patch = Patch::Merge(json!({
             "metadata": {"uid": at.uid, "resourceVersion": at.resource_version()},
             "status": status,
@@ -147,7 +140,21 @@ impl Plugins {
     }
 }
 
-/// The members of the status of a PolicyPlugin. Those without a value are removed.
+/// Lets a merge patch remove the members that have no value.
+fn remove_others(status: &mut Value, all: &[&str]) {
+    if let Some(members) = status.as_object_mut() {
+        for member in all {
+            members.entry(*member).or_insert(Value::Null);
+        }
+    }
+}
+
+/// The members of the status of a PluginRevision that the leader writes.
+const STAGE_MEMBERS: [&str; 7] = [
+    "stage", "percent", "since", "reason", "message", "plan", "shadow",
+];
+
+/// The members of the status of a PolicyPlugin.
 const ALL_MEMBERS: [&str; 12] = [
     "observedGeneration",
     "conditions",
@@ -165,4 +172,31 @@ const ALL_MEMBERS: [&str; 12] = [
 
 fn requests<W: kube::Resource<DynamicType = ()>>() -> Request {
     Request::new(W::url_path(&(), None))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::collections::BTreeSet;
+
+    use trainyard_config::policy_plugin::Crd;
+
+    use super::*;
+
+    /// One that is forgotten would keep its old value.
+    #[test]
+    fn every_member_of_a_status_is_removed_when_it_has_no_value() {
+        let of_crd = |crd: Crd| {
+            let schema = crd.schema();
+            let members = schema.pointer("/properties/status/properties").unwrap();
+            let members = members.as_object().unwrap().keys().cloned();
+            members.collect::<BTreeSet<_>>()
+        };
+        let of = |members: &[&str]| members.iter().map(|it| (*it).to_owned()).collect();
+        assert_eq!(of_crd(Crd::PolicyPlugin), of(&ALL_MEMBERS));
+        let mut of_revision: BTreeSet<_> = of(&STAGE_MEMBERS);
+        of_revision.insert("replicas".to_owned());
+        assert_eq!(of_crd(Crd::PluginRevision), of_revision);
+    }
 }

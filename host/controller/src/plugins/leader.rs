@@ -73,7 +73,7 @@ impl Plugins {
         }
     }
 
-    /// Returns the revision that ran last, as the PolicyPlugins say; `None` if none ever ran.
+    /// Returns a revision that existed when the status of a PolicyPlugin was written; `None` if none ever ran, because the first one runs at once.
     pub(super) fn last_used(&self) -> Option<String> {
         let policies = self.policies.objects();
         let mut revisions = policies.iter().map(|(_, state)| &state.status.revision);

@@ -195,10 +195,12 @@ impl Plugins {
         self.program.loader.built_in_instead(plugin)
     }
 
-    /// Fetches the content of a plugin, unless a built-in plugin is used in its place.
+    /// Fetches the content of a plugin, unless it is disabled or a built-in plugin is used in its place.
     async fn fetch(&self, plugin: &ResolvedPlugin, mode: Mode) -> FetchedPlugin {
-        let is_built_in = matches!(plugin.origin, Origin::BuiltIn(_));
-        let content = match is_built_in || self.built_in_instead(plugin).is_some() {
+        let needs_none = plugin.settings.disabled
+            || matches!(plugin.origin, Origin::BuiltIn(_))
+            || self.built_in_instead(plugin).is_some();
+        let content = match needs_none {
             true => Ok(Verified::default()),
             false => content(&*self.program.source, plugin, mode).await,
         };

@@ -9,7 +9,7 @@ use std::{
 use trainyard_config::policy_plugin::ResolvedPlugin;
 
 use super::{
-    Pinned, Problem,
+    Pinned, Problem, Verified,
     comparison::{Checked, Compared},
     rollout::{Failures, Watched},
 };
@@ -47,11 +47,14 @@ pub(super) struct ProposedPlugin {
     pub(super) generation: Option<i64>,
     /// What is wrong.
     pub(super) problem: Option<Problem>,
+    /// Why the content of a disabled plugin is not available, which stops nothing.
+    pub(super) unavailable: Option<Problem>,
     /// What is waited for.
     pub(super) waiting: Option<String>,
     /// The plugin as it was resolved.
     pub(super) resolved: Option<ResolvedPlugin>,
-    pub(super) signer: Option<String>,
+    /// The content of `resolved`, if it was pulled and verified; `None` for a built-in plugin and for what a revision has.
+    pub(super) verified: Option<Verified>,
     /// What is worth knowing of it, such as that its tag was moved to an older version.
     pub(super) note: Option<String>,
     /// Why a built-in plugin is used in its place.
@@ -74,14 +77,34 @@ impl Proposed {
         self.plugins.values().any(|it| it.problem.is_some())
     }
 
+    /// Whether no revision is made, because something is wrong with a plugin or waited for.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.has_problems() || self.lacks_content()
+    }
+
     /// Whether the content of a plugin is waited for.
     pub(super) fn lacks_content(&self) -> bool {
         self.plugins.values().any(|it| it.waiting.is_some())
     }
 
+    /// Whether the content of a disabled plugin is not available.
+    pub(super) fn lacks_disabled(&self) -> bool {
+        self.plugins.values().any(|it| it.unavailable.is_some())
+    }
+
     /// Whether a retry may help.
     pub(super) fn is_waiting(&self) -> bool {
         self.not_created || self.lacks_permissions || self.lacks_content()
+    }
+}
+
+impl ProposedPlugin {
+    /// Notes a problem beside those of the same condition. Those of other conditions are found again once the first one is solved.
+    pub(super) fn refuse(&mut self, new: &Problem) {
+        let known = self.problem.get_or_insert_with(|| new.clone());
+        if known.condition == new.condition && !known.message.contains(&new.message) {
+            known.message = format!("{}; {}", known.message, new.message);
+        }
     }
 }
 

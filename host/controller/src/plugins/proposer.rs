@@ -167,11 +167,11 @@ impl Leader {
             let resolved = plugin.resolved.as_ref();
             plugin.built_in = resolved.and_then(|it| plugins.built_in_instead(it));
         }
-        if !proposed.has_problems() && !proposed.lacks_content() {
+        if !proposed.is_stopped() {
             let again = self.decide(&mut proposed).await;
             wait = wait.max(again);
         }
-        let is_refused = proposed.has_problems();
+        let is_refused = proposed.has_problems() || proposed.lacks_disabled();
         let failed = {
             let mut before = self.proposed();
             for (plugin, it) in &proposed.plugins {
@@ -278,8 +278,7 @@ impl Leader {
                                 false => refusal.plugins,
                             };
                             for name in names {
-                                let problem = &mut proposed.plugin_mut(&name).problem;
-                                problem.get_or_insert_with(|| refusal.problem.clone());
+                                proposed.plugin_mut(&name).refuse(&refusal.problem);
                             }
                         }
                     }

@@ -8,13 +8,25 @@ use trainyard_config::policy_plugin::{
 };
 
 use super::{
-    Leader, Pinned, PluginCondition, Problem, SourceError, memory::Proposed,
+    Leader, Pinned, PluginCondition, Problem, SourceError, Verified, memory::Proposed,
     objects::PolicyPluginState,
 };
 
 /// How often tags that are followed, and files, are read again; and how much more it may be, so that clusters do not ask at the same time.
 pub(super) const FOLLOWS: Duration = Duration::from_secs(270);
 const JITTER: Duration = Duration::from_secs(60);
+
+/// The content of a PolicyPlugin.
+enum Content {
+    /// Part of this program.
+    BuiltIn,
+    /// Pulled and verified.
+    Pinned(Pinned),
+    /// As the newest revision has it. It was neither pulled nor verified again.
+    Kept(ResolvedPlugin),
+    /// Not available, for this reason, and not needed, because the plugin is disabled. It is that of the newest revision with the plugin.
+    Disabled(Problem, Option<ResolvedPlugin>),
+}
 
 impl Leader {
     /// Resolves all PolicyPlugins. Returns how long a registry asks to wait.
@@ -55,26 +67,36 @@ impl Leader {
                     Ok(policy) => policy.clone(),
                     Err(problem) => return (name, state, Err(invalid(problem))),
                 };
-                let pin = pin.or_else(|| self.unused(&policy, state));
-                let pinned = match (&policy.spec.source, pin) {
-                    (None, _) => Ok(None),
-                    (Some(_), Some(pin)) => Ok(Some(pin)),
-                    (Some(source), None) => {
-                        plugins.program.source.pin(name, source).await.map(Some)
-                    }
+                let content = match (&policy.spec.source, pin) {
+                    (None, _) => Ok(Content::BuiltIn),
+                    (Some(_), Some(pin)) => Ok(Content::Pinned(pin)),
+                    (Some(source), None) => match self.unused(&policy) {
+                        Some(kept) => Ok(Content::Kept(kept)),
+                        None => {
+                            let pinned = plugins.program.source.pin(name, source).await;
+                            pinned.map(Content::Pinned)
+                        }
+                    },
                 };
-                (name, state, pinned.map(|pinned| (policy, pinned)))
+                let content = match content {
+                    Err(error) if policy.spec.disabled => {
+                        let kept = self.newest_with(name);
+                        Ok(Content::Disabled(error.into_problem(), kept))
+                    }
+                    content => content,
+                };
+                (name, state, content.map(|content| (policy, content)))
             }
         }))
         .await;
         let mut wait = None;
         for (name, state, pinned) in pinned {
             match pinned {
-                Ok((policy, pinned)) => {
-                    if let Some(pinned) = &pinned {
+                Ok((policy, content)) => {
+                    if let Content::Pinned(pinned) = &content {
                         pins.pins.insert(key(state), pinned.clone());
                     }
-                    self.note_pinned(&policy, pinned, proposed);
+                    self.note_content(&policy, content, proposed);
                 }
                 Err(SourceError::Retry { after, message }) => {
                     wait = wait.max(after);
@@ -88,7 +110,7 @@ impl Leader {
         wait
     }
 
-    fn note_pinned(&self, policy: &PolicyPlugin, pinned: Option<Pinned>, proposed: &mut Proposed) {
+    fn note_content(&self, policy: &PolicyPlugin, content: Content, proposed: &mut Proposed) {
         let name = policy.name.clone();
         let mut resolved = ResolvedPlugin {
             name: name.clone(),
@@ -99,15 +121,28 @@ impl Leader {
             active_when: None,
             settings: policy.spec.without_source(),
         };
-        if let Some(pinned) = pinned {
-            proposed.plugin_mut(&name).signer = pinned.signer;
-            resolved = ResolvedPlugin {
-                origin: pinned.origin,
-                version: Some(pinned.version),
-                digest: Some(pinned.digest),
-                active_when: Some(pinned.active_when),
-                ..resolved
-            };
+        let plugin = proposed.plugin_mut(&name);
+        match content {
+            Content::BuiltIn => {}
+            Content::Pinned(pinned) => {
+                plugin.verified = Some(Verified {
+                    signer: pinned.signer,
+                });
+                resolved = ResolvedPlugin {
+                    origin: pinned.origin,
+                    version: Some(pinned.version),
+                    digest: Some(pinned.digest),
+                    active_when: Some(pinned.active_when),
+                    ..resolved
+                };
+            }
+            Content::Kept(kept) => resolved = with_settings_of(&resolved, kept),
+            Content::Disabled(problem, kept) => {
+                plugin.unavailable = Some(problem);
+                // Without a revision that has it, nothing needs it.
+                plugin.resolved = kept.map(|kept| with_settings_of(&resolved, kept));
+                return;
+            }
         }
         let follows = match &policy.spec.source {
             Some(Source::Oci(oci)) => oci.follow,
@@ -117,23 +152,20 @@ impl Leader {
         let newest = newest.filter(|newest| is_moved_back(newest, &resolved));
         if let Some(newest) = newest {
             let version = |plugin: &ResolvedPlugin| plugin.version.clone().unwrap_or_default();
-            proposed.plugin_mut(&name).note = Some(format!(
+            plugin.verified = None;
+            plugin.note = Some(format!(
                 "the tag was moved to version {} with another digest, which is not newer than {}; it is not followed, so push a newer version, or write its digest into the reference",
                 version(&resolved),
                 version(&newest)
             ));
-            resolved = ResolvedPlugin {
-                generation: resolved.generation,
-                settings: resolved.settings,
-                ..newest
-            };
+            resolved = with_settings_of(&resolved, newest);
         }
-        proposed.plugin_mut(&name).resolved = Some(resolved);
+        plugin.resolved = Some(resolved);
     }
 
     /// Returns a plugin as the newest revision has it, if a built-in plugin is used in its place and its reference has not changed. No registry is
     /// asked about what is not used.
-    fn unused(&self, policy: &PolicyPlugin, state: &PolicyPluginState) -> Option<Pinned> {
+    fn unused(&self, policy: &PolicyPlugin) -> Option<ResolvedPlugin> {
         let Some(Source::Oci(source)) = &policy.spec.source else {
             return None;
         };
@@ -142,16 +174,14 @@ impl Leader {
             return None;
         };
         let is_it = is_reference_to(&source.reference, origin);
-        if !is_it || self.plugins.built_in_instead(&newest).is_none() {
-            return None;
-        }
-        Some(Pinned {
-            origin: newest.origin,
-            digest: newest.digest?,
-            version: newest.version?,
-            active_when: newest.active_when?,
-            signer: state.status.signer.clone(),
-        })
+        (is_it && self.plugins.built_in_instead(&newest).is_some()).then_some(newest)
+    }
+
+    /// Returns a plugin as the newest revision with it has it.
+    fn newest_with(&self, name: &str) -> Option<ResolvedPlugin> {
+        let revisions = self.plugins.readable().into_iter().rev();
+        let mut plugins = revisions.flat_map(|(.., spec)| spec.plugins.clone());
+        plugins.find(|plugin| plugin.name == name)
     }
 
     /// Returns a plugin as the newest revision has it.
@@ -163,6 +193,15 @@ impl Leader {
             .iter()
             .find(|plugin| plugin.name == name)
             .cloned()
+    }
+}
+
+/// Returns the content of a plugin with the settings of another one.
+fn with_settings_of(settings: &ResolvedPlugin, content: ResolvedPlugin) -> ResolvedPlugin {
+    ResolvedPlugin {
+        generation: settings.generation,
+        settings: settings.settings.clone(),
+        ..content
     }
 }
 

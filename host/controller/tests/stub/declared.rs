@@ -331,7 +331,7 @@ impl PluginLoader for Registry {
         let built_in = self.built_in();
         plugins.extend(built_in.filter(|it| !is_replaced(&it.info().id.name)));
         for FetchedPlugin { plugin, content } in set {
-            if self.built_in_instead(plugin).is_some() {
+            if self.built_in_instead(plugin).is_some() || plugin.settings.disabled {
                 continue;
             }
             let Some(digest) = plugin.digest.clone() else {
@@ -342,13 +342,11 @@ impl PluginLoader for Registry {
             match artifact.filter(|_| content.is_ok() && !is_broken) {
                 Some(artifact) => {
                     let settings = plugin.settings.settings(OfPlugin::built_in());
-                    if !settings.is_disabled {
-                        let metrics = self.metrics();
-                        let loaded = artifact.plugin(settings);
-                        let unused = unused(loaded.info(), &plugin.settings.grants);
-                        warnings.extend(unused.map(|unused| (plugin.name.clone(), unused)));
-                        plugins.push(measured(guarded(loaded, &metrics), &metrics));
-                    }
+                    let metrics = self.metrics();
+                    let loaded = artifact.plugin(settings);
+                    let unused = unused(loaded.info(), &plugin.settings.grants);
+                    warnings.extend(unused.map(|unused| (plugin.name.clone(), unused)));
+                    plugins.push(measured(guarded(loaded, &metrics), &metrics));
                 }
                 None if mode == Mode::Strict => refusals.push(Refusal {
                     plugins: vec![plugin.name.clone()],

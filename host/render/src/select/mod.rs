@@ -313,7 +313,15 @@ impl Selection<'_> {
                 };
                 let is_it = |declared: &Declared| declared.name == name;
                 let fits = |plugin: &PluginInfo| plugin.manifest.active_when == *when;
-                let missing = self.not_loaded(about, path, &message, Some(when), is_it, fits);
+                let mut missing = self.not_loaded(about, path, &message, Some(when), is_it, fits);
+                if let Problem::NotLoaded {
+                    message,
+                    is_unknown: true,
+                    ..
+                } = &mut missing
+                {
+                    message.push_str("; declare it with a PolicyPlugin, or correct the name");
+                }
                 self.problems.push(missing);
             }
         }

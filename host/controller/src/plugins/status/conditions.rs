@@ -1,15 +1,18 @@
 //! The conditions of a PolicyPlugin.
 
 use k8s_openapi::jiff::Timestamp;
-use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, Stage};
+use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, ResolvedPlugin, Stage};
 use trainyard_model::text::clean_to;
 
-use super::{KnownRevision, PausedPlugin, Plugin, StatusFacts};
+use super::{
+    PausedPlugin, StatusFacts,
+    account::{Account, InRevision, Use},
+};
 use crate::plugins::{
-    PluginCondition, Problem,
+    PluginCondition, Problem, Verified,
     difference::is_same,
     objects::PolicyPluginState,
-    rollout::{PROGRESSES, RevisionFacts},
+    rollout::{PROGRESSES, RevisionFacts, is_live},
     written,
 };
 
@@ -20,14 +23,14 @@ const MESSAGE: usize = 4_096;
 pub(super) fn conditions(
     name: &str,
     state: &PolicyPluginState,
+    account: &Account<'_>,
     facts: &StatusFacts<'_>,
 ) -> Vec<Condition> {
-    let generation = facts.proposed.plugin(name).generation;
     let conditions = PluginCondition::ALL.into_iter().map(|kind| {
         let (status, reason, message) = match kind {
-            PluginCondition::Active => active(name, facts),
+            PluginCondition::Active => active(account, facts),
             PluginCondition::Paused => paused(name, facts),
-            other => found(other, name, facts),
+            other => found(other, account, facts),
         };
         let known = state.status.conditions.iter();
         let known = known.into_iter().find(|it| it.kind == kind.name());
@@ -41,7 +44,7 @@ pub(super) fn conditions(
                 || written(facts.now),
                 |known| known.last_transition_time.clone(),
             ),
-            observed_generation: generation,
+            observed_generation: account.proposed.generation,
         }
     });
     conditions.collect()
@@ -50,6 +53,12 @@ pub(super) fn conditions(
 /// The reason if a built-in plugin is used, because it is as new as the one of the PolicyPlugin.
 const BUILT_IN_IS_NEWER: &str = "BuiltInIsNewer";
 
+/// The reasons if a loaded revision does not have the plugin.
+const SKIPPED: &str = "Skipped";
+const GATE_OFF: &str = "GateOff";
+const DISABLED: &str = "Disabled";
+const IS_DISABLED: &str = "spec.disabled is true";
+
 type Found = (ConditionStatus, String, String);
 
 fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Found {
@@ -57,14 +66,16 @@ fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Foun
 }
 
 /// Returns a condition that follows from resolving and loading the plugin.
-fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
-    let (all, proposed) = (facts.proposed, facts.proposed.plugin(name));
-    if let Some(problem) = &proposed.problem {
-        let Problem {
-            condition,
-            reason,
-            message,
-        } = problem;
+fn found(kind: PluginCondition, account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
+    let Account {
+        proposed, problem, ..
+    } = account;
+    if let Some(Problem {
+        condition,
+        reason,
+        message,
+    }) = problem
+    {
         if *condition == kind {
             let status = match kind {
                 PluginCondition::Conflicting => ConditionStatus::True,
@@ -72,109 +83,154 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             };
             return of(status, reason, message.as_str());
         }
-        if (kind, *condition) == (PluginCondition::Pulled, PluginCondition::Verified) {
-            return of(
-                ConditionStatus::Unknown,
-                "NotReached",
-                "the condition Verified comes first: its content is fetched after its signature is verified",
-            );
+        // The content is fetched after its signature is verified. What comes before the problem is known if the plugin was resolved.
+        let comes_before = kind < *condition && *condition != PluginCondition::Verified;
+        if !comes_before || proposed.resolved.is_none() {
+            return not_reached(*condition);
         }
-        // What comes before it holds.
-        if kind > *condition {
-            return of(
-                ConditionStatus::Unknown,
-                "NotReached",
-                format!("the condition {condition} comes first"),
-            );
-        }
-    }
-    if let Some(message) = &proposed.waiting {
-        let message = format!("{message}; it is tried again");
-        return match kind {
-            PluginCondition::Pulled => of(ConditionStatus::False, "Retrying", message),
-            _ => of(
-                ConditionStatus::Unknown,
-                "NotReached",
-                "the condition Pulled comes first",
-            ),
-        };
     }
     let is_built_in = matches!(
         proposed.resolved.as_ref().map(|plugin| &plugin.origin),
         Some(Origin::BuiltIn(_))
     );
-    let others_fail = !all.is_loaded && (all.has_problems() || all.lacks_content());
-    let newest = Plugin::of(name, facts).newest;
     match kind {
-        PluginCondition::Pulled if is_built_in => of(
+        PluginCondition::Pulled | PluginCondition::Verified if is_built_in => of(
             ConditionStatus::True,
             "BuiltIn",
             "it is part of the controller",
         ),
-        PluginCondition::Pulled => match &proposed.note {
-            Some(note) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
-            None => of(
-                ConditionStatus::True,
-                "Pulled",
-                "its content has the digest of the status",
-            ),
-        },
-        PluginCondition::Verified if is_built_in => of(
-            ConditionStatus::True,
-            "BuiltIn",
-            "it is part of the controller",
-        ),
-        PluginCondition::Verified => match &proposed.signer {
-            Some(signer) => of(
-                ConditionStatus::True,
-                "Signed",
-                format!("signed by {signer}"),
-            ),
-            None => of(
-                ConditionStatus::True,
-                "Accepted",
-                "the controller's configuration accepts it without a signature",
-            ),
-        },
-        PluginCondition::Loaded if let Some(why) = &proposed.built_in => {
-            of(ConditionStatus::False, BUILT_IN_IS_NEWER, why.as_str())
-        }
-        // The set was not loaded.
-        _ if others_fail && newest.is_none() => of(
-            ConditionStatus::Unknown,
-            "OthersFail",
-            "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
-        ),
-        PluginCondition::Loaded => loaded(newest.map(|(revision, _)| revision), name),
+        PluginCondition::Pulled => pulled(account),
+        PluginCondition::Verified => verified(account),
+        PluginCondition::Loaded => loaded(account, facts),
         // Nobody has asked about the permissions of the plugin that is not used.
         PluginCondition::Permitted if is_built_in || proposed.built_in.is_some() => of(
             ConditionStatus::True,
             "BuiltIn",
             "the role of the controller has its permissions",
         ),
-        PluginCondition::Permitted => of(
+        // The rest is found out about a loaded plugin only.
+        _ => match (loaded(account, facts), kind) {
+            (unknown @ (ConditionStatus::Unknown, ..), _) => unknown,
+            ((ConditionStatus::False, ..), _) if proposed.built_in.is_none() => {
+                not_reached(PluginCondition::Loaded)
+            }
+            (_, PluginCondition::Permitted) => of(
+                ConditionStatus::True,
+                "Permitted",
+                "the controller had the permissions for what it looks up and emits when they were checked, before its PluginRevision is created",
+            ),
+            _ => of(
+                ConditionStatus::False,
+                "NoConflict",
+                "it does not conflict with another plugin",
+            ),
+        },
+    }
+}
+
+fn not_reached(condition: PluginCondition) -> Found {
+    of(
+        ConditionStatus::Unknown,
+        "NotReached",
+        format!("it is not known; see the condition {condition}"),
+    )
+}
+
+fn not_used() -> Found {
+    of(
+        ConditionStatus::Unknown,
+        "NotUsed",
+        "this content is not used, so it was neither pulled nor verified again",
+    )
+}
+
+fn pulled(account: &Account<'_>) -> Found {
+    match (account.verified(), &account.proposed.note) {
+        (Some(_), Some(note)) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
+        (None, Some(note)) => of(ConditionStatus::Unknown, "NotFollowed", note.as_str()),
+        (None, None) => not_used(),
+        (Some(_), None) => of(
             ConditionStatus::True,
-            "Permitted",
-            "the controller had the permissions for what it looks up and emits when its PluginRevision was created",
-        ),
-        _ => of(
-            ConditionStatus::False,
-            "NoConflict",
-            "it does not conflict with another plugin",
+            "Pulled",
+            "pulled; status.digest is the digest of its file",
         ),
     }
 }
 
-/// Returns the condition of a plugin that is loaded, with the warnings about it.
-fn loaded(newest: Option<&KnownRevision>, name: &str) -> Found {
-    const LOADED: &str = "it is loaded with the settings of this object";
-    let warnings = newest.and_then(|revision| revision.loaded.as_ref()?.warnings.get(name));
-    match warnings {
-        None => of(ConditionStatus::True, "Loaded", LOADED),
-        Some(warnings) => of(
+fn verified(account: &Account<'_>) -> Found {
+    match account.verified() {
+        None => not_used(),
+        Some(Verified {
+            signer: Some(signer),
+        }) => of(
             ConditionStatus::True,
-            "LoadedWithWarnings",
-            format!("{LOADED}, but: {}", warnings.join("; ")),
+            "Signed",
+            format!("signed by {signer}"),
+        ),
+        Some(Verified { signer: None }) => of(
+            ConditionStatus::True,
+            "Accepted",
+            "the controller's configuration accepts it without a signature",
+        ),
+    }
+}
+
+/// Returns whether the plugin is loaded as its PolicyPlugin says, with the warnings about it.
+fn loaded(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
+    const LOADED: &str = "it is loaded with the settings of this object";
+    let Account {
+        proposed,
+        problem,
+        wanted,
+        ..
+    } = account;
+    let is_loaded = || of(ConditionStatus::True, "Loaded", LOADED);
+    let is_disabled = |it: &ResolvedPlugin| it.settings.disabled;
+    if proposed.resolved.as_ref().is_some_and(is_disabled) {
+        return of(ConditionStatus::Unknown, DISABLED, IS_DISABLED);
+    }
+    if let Some(why) = &proposed.built_in {
+        return of(ConditionStatus::False, BUILT_IN_IS_NEWER, why.as_str());
+    }
+    let Some(wanted) = wanted else {
+        let all = facts.proposed;
+        return match problem {
+            _ if all.is_loaded => is_loaded(),
+            Some(problem) => not_reached(problem.condition),
+            None if all.is_stopped() => of(
+                ConditionStatus::Unknown,
+                "OthersFail",
+                "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
+            ),
+            None => not_reached(PluginCondition::Active),
+        };
+    };
+    let revision = &wanted.revision.facts;
+    match wanted.usage() {
+        Use::Used(loaded) => match loaded.warnings.get(&wanted.plugin.name) {
+            None => is_loaded(),
+            Some(warnings) => of(
+                ConditionStatus::True,
+                "LoadedWithWarnings",
+                format!("{LOADED}, but: {}", warnings.join("; ")),
+            ),
+        },
+        Use::Disabled => of(ConditionStatus::Unknown, DISABLED, IS_DISABLED),
+        Use::BuiltIn => not_reached(PluginCondition::Active),
+        Use::Skipped(why) => of(ConditionStatus::False, SKIPPED, why),
+        Use::GateOff(why) => of(ConditionStatus::False, GATE_OFF, why),
+        Use::NotLoaded if revision.stage == Some(Stage::Refused) => of(
+            ConditionStatus::False,
+            "Refused",
+            "see the condition Active",
+        ),
+        Use::NotLoaded => of(
+            ConditionStatus::True,
+            "Loaded",
+            format!(
+                "it was loaded with the settings of this object before PluginRevision {} was created",
+                revision.name
+            ),
         ),
     }
 }
@@ -202,35 +258,29 @@ fn paused(name: &str, facts: &StatusFacts<'_>) -> Found {
 }
 
 /// Returns whether the plugin is used as its PolicyPlugin says, and if not, why.
-fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
-    let Plugin { newest, running } = Plugin::of(name, facts);
-    let keeps = match running {
-        Some((revision, plugin)) => format!(
-            "PluginRevision {} keeps running with {}",
-            revision.facts.name,
-            plugin.version.as_ref().map_or_else(
-                || "its earlier settings".to_owned(),
-                |version| format!("version {version} of it"),
-            )
-        ),
-        None => "no PluginRevision that runs has it".to_owned(),
-    };
-    let proposed = facts.proposed.plugin(name);
-    if let Some(problem) = &proposed.problem {
+fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
+    let Account {
+        proposed,
+        problem,
+        wanted,
+        running,
+    } = account;
+    let keeps = running.map_or_else(
+        || "no PluginRevision that runs has it".to_owned(),
+        |running| running.keeps_running(),
+    );
+    let is_unavailable = proposed.unavailable.is_some();
+    if is_unavailable && wanted.is_none() {
+        return of(ConditionStatus::False, DISABLED, IS_DISABLED);
+    }
+    if let Some(problem) = problem.as_ref().filter(|_| !is_unavailable) {
         return of(
             ConditionStatus::False,
             &problem.reason,
             format!("see the condition {}; {keeps}", problem.condition),
         );
     }
-    if proposed.waiting.is_some() {
-        return of(
-            ConditionStatus::False,
-            "Retrying",
-            format!("see the condition Pulled; {keeps}"),
-        );
-    }
-    if newest.is_none() && facts.proposed.not_created {
+    if wanted.is_none() && facts.proposed.not_created {
         return of(
             ConditionStatus::False,
             "NotCreated",
@@ -239,8 +289,8 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             ),
         );
     }
-    let others_fail = facts.proposed.has_problems() || facts.proposed.lacks_content();
-    if newest.is_none() && !others_fail {
+    let others_fail = facts.proposed.is_stopped();
+    if wanted.is_none() && !others_fail {
         return of(
             ConditionStatus::False,
             "NoRevision",
@@ -249,30 +299,17 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             ),
         );
     }
-    let Some((revision, plugin)) = newest else {
-        return of(
-            ConditionStatus::False,
-            "OthersFail",
-            format!("another PolicyPlugin has a problem; {keeps}"),
-        );
+    let others_fail_and = || {
+        let message = format!("another PolicyPlugin has a problem; {keeps}");
+        of(ConditionStatus::False, "OthersFail", message)
     };
-    let is_running = running.is_some_and(|(_, running)| is_same(running, plugin));
-    if is_running && plugin.settings.disabled {
-        return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
-    }
-    if is_running && proposed.built_in.is_some() {
-        return of(
-            ConditionStatus::False,
-            BUILT_IN_IS_NEWER,
-            "see the condition Loaded; TrainJobs that have not started are rendered with the built-in plugin",
-        );
-    }
-    if is_running {
-        return of(
-            ConditionStatus::True,
-            "Running",
-            "TrainJobs that have not started are rendered with it",
-        );
+    let Some(InRevision { revision, plugin }) = wanted else {
+        return others_fail_and();
+    };
+    if let Some(running) = running
+        && is_same(running.plugin, plugin)
+    {
+        return used(running, proposed.built_in.is_some());
     }
     let RevisionFacts {
         name,
@@ -281,6 +318,10 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         reason,
         ..
     } = &revision.facts;
+    // No further revision is made meanwhile.
+    if others_fail && !is_live(*stage) {
+        return others_fail_and();
+    }
     let status = revision.state.status.as_ref();
     let message = status.map_or("", |status| &status.message);
     match stage {
@@ -306,7 +347,8 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             reason,
             format!("PluginRevision {name}: {message}; {keeps}"),
         ),
-        Some(stage @ (Stage::RolledBack | Stage::Refused)) => of(
+        // The message of a roll-back says how to try it again.
+        Some(stage @ Stage::Refused) => of(
             ConditionStatus::False,
             &format!("{stage:?}"),
             format!(
@@ -319,4 +361,41 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             format!("PluginRevision {name}: {message}; {keeps}"),
         ),
     }
+}
+
+/// Returns whether a plugin is used that the running revision has as its PolicyPlugin says.
+fn used(running: &InRevision<'_>, is_built_in_newer: bool) -> Found {
+    let name = &running.revision.facts.name;
+    let skipped = |why: &str| {
+        format!("PluginRevision {name} runs without it, and TrainJobs that need it wait: {why}")
+    };
+    match running.usage() {
+        Use::Disabled => of(ConditionStatus::False, DISABLED, IS_DISABLED),
+        Use::BuiltIn => built_in_is_used(),
+        _ if is_built_in_newer => built_in_is_used(),
+        Use::Skipped(why) => of(ConditionStatus::False, SKIPPED, skipped(why)),
+        Use::GateOff(why) => of(
+            ConditionStatus::False,
+            GATE_OFF,
+            format!("PluginRevision {name} runs without it: {why}"),
+        ),
+        Use::NotLoaded => of(
+            ConditionStatus::False,
+            "NotLoaded",
+            format!("the leader has not loaded PluginRevision {name} yet"),
+        ),
+        Use::Used(_) => of(
+            ConditionStatus::True,
+            "Running",
+            "TrainJobs that have not started are rendered with it",
+        ),
+    }
+}
+
+fn built_in_is_used() -> Found {
+    of(
+        ConditionStatus::False,
+        BUILT_IN_IS_NEWER,
+        "see the condition Loaded; TrainJobs that have not started are rendered with the built-in plugin",
+    )
 }

@@ -1,21 +1,22 @@
 //! The status of PolicyPlugins.
 
+mod account;
 mod conditions;
 mod train_jobs;
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use account::Account;
 use conditions::conditions;
 use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::{
     ConditionStatus, MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus, ReplicaCount,
-    ResolvedPlugin, TrainJobCount,
+    TrainJobCount,
 };
 use trainyard_model::{plugin::Phase, plugin_info::PluginId};
 
 use super::{
     Leader, PluginCondition,
-    difference::is_same,
     loading::LoadedRevision,
     memory::Proposed,
     objects::{PolicyPluginState, RevisionState},
@@ -140,16 +141,19 @@ fn inactive_reason(status: &PolicyPluginStatus) -> Option<String> {
 
 /// Returns the status of the PolicyPlugin of this name.
 fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> PolicyPluginStatus {
-    let Plugin { newest, running } = Plugin::of(name, facts);
-    let proposed = facts.proposed.plugin(name);
-    let shown = newest.or(running);
-    let resolved = proposed.resolved.as_ref();
-    let plugin = resolved.or(shown.map(|(_, plugin)| plugin));
-    let revision = shown.map(|(revision, _)| revision);
+    let account = Account::of(name, facts);
+    let shown = account.wanted.or(account.running);
+    let resolved = account.proposed.resolved.as_ref();
+    let plugin = resolved.or(shown.map(|it| it.plugin));
+    let revision = shown.map(|it| it.revision);
     let loaded = revision.and_then(|revision| revision.loaded.as_ref());
+    let digest = plugin.and_then(|plugin| plugin.digest.clone());
     let claims = loaded.and_then(|loaded| {
         let generation = loaded.generation.renderer().generation();
         let plugin = generation.plugin(name)?;
+        if digest.as_ref().is_some_and(|it| **it != *plugin.id.digest) {
+            return None;
+        }
         let claims = plugin.manifest.claims.iter();
         Some(
             claims
@@ -157,8 +161,8 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
                 .collect(),
         )
     });
-    let signer = proposed.signer.as_ref();
-    let signer = signer.or_else(|| loaded?.signers.get(name));
+    let known_claims = || (state.status.digest == digest).then(|| state.status.claims.clone());
+    let claims = claims.or_else(known_claims).unwrap_or_default();
     let grants = state.object.as_ref().ok().map(|policy| &policy.spec.grants);
     let grants = grants.into_iter().flatten().map(ToString::to_string);
     let train_jobs = match facts.train_jobs {
@@ -166,52 +170,25 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
         None => state.status.train_jobs.clone(),
     };
     PolicyPluginStatus {
-        observed_generation: proposed.generation,
-        conditions: conditions(name, state, facts),
+        observed_generation: account.proposed.generation,
+        conditions: conditions(name, state, &account, facts),
         revision: match facts.revisions {
             // All were deleted. A leader that is elected next has to know that one has run.
             [] => state.status.revision.clone(),
             _ => revision.map(|it| it.facts.name.clone()),
         },
         version: plugin.and_then(|plugin| plugin.version.clone()),
-        digest: plugin.and_then(|plugin| plugin.digest.clone()),
+        digest,
         manifest_digest: plugin.and_then(|plugin| match &plugin.origin {
             Origin::Oci(oci) => Some(oci.manifest_digest.clone()),
             _ => None,
         }),
-        signer: signer.cloned(),
+        signer: account.verified().and_then(|it| it.signer),
         plan: revision.and_then(|it| it.state.status.as_ref()?.plan.clone()),
-        claims: lines(claims.unwrap_or_else(|| state.status.claims.clone())),
+        claims: lines(claims),
         grants: lines(grants.collect()),
         replicas: revision.map(|revision| replicas(revision, facts)),
         train_jobs,
-    }
-}
-
-/// A plugin in the newest revision that has it, and in the running one.
-struct Plugin<'f> {
-    newest: Option<(&'f KnownRevision, &'f ResolvedPlugin)>,
-    running: Option<(&'f KnownRevision, &'f ResolvedPlugin)>,
-}
-
-impl<'f> Plugin<'f> {
-    fn of(name: &str, facts: &StatusFacts<'f>) -> Self {
-        let resolved = facts.proposed.plugin(name).resolved.as_ref();
-        let with = |revision: &'f KnownRevision| {
-            let mut plugins = revision.spec.plugins.iter();
-            Some((revision, plugins.find(|plugin| plugin.name == name)?))
-        };
-        let mut newest_first = facts.revisions.iter().rev().filter_map(with);
-        let is_wanted = |(_, plugin): &(_, &ResolvedPlugin)| {
-            resolved.is_none_or(|resolved| is_same(plugin, resolved))
-        };
-        let newest = newest_first.find(is_wanted);
-        let running = facts.revisions.iter();
-        let mut running = running.filter(|it| Some(it.facts.number) == facts.running);
-        Self {
-            newest,
-            running: running.next().and_then(with),
-        }
     }
 }
 
