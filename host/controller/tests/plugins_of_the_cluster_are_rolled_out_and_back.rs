@@ -212,6 +212,30 @@ async fn a_plugin_without_a_difference_runs_at_once() {
     controller.stop().await;
 }
 
+/// Its feature gate is off, so it has no effect, and the replicas lack nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_whose_feature_gate_is_off_stops_no_rollout() {
+    let world = World::half();
+    let controller = world.running().await;
+    let gated = Artifact::new("gated", "1.0.0", "plugins", &["example.com/gated"]);
+    world.registry.turn_off(&gated);
+    world.declare("gated", &world.registry.push(&gated));
+    world
+        .until_condition("gated", "Active", "False", "GateOff")
+        .await;
+    let [_, _, message] = world.condition("gated", "Active");
+    assert!(
+        message.contains("the feature gate Tests is off; turn it on"),
+        "{message}"
+    );
+    world.upgrade(&Artifact::stamp("stamp", "2.0.0"));
+    world.until_stamped(LATE, "queued", "2.0.0").await;
+    let problem = |revision: &Value| revision["status"]["replicas"].to_string().contains("problem");
+    let revisions = world.cluster.all("pluginrevisions");
+    assert!(!revisions.iter().any(problem), "{revisions:#?}");
+    controller.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn new_refusals_stop_until_somebody_accepts_them() {
     let world = World::half();

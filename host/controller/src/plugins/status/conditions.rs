@@ -260,6 +260,11 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
     if is_running && plugin.settings.disabled {
         return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
     }
+    let loaded = revision.loaded.as_ref();
+    if is_running && let Some(why) = loaded.and_then(|it| it.left_out(name)) {
+        let why = format!("{why}; turn it on, or delete the PolicyPlugin");
+        return of(ConditionStatus::False, "GateOff", why);
+    }
     if is_running && proposed.built_in.is_some() {
         return of(
             ConditionStatus::False,
