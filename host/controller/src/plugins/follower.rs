@@ -26,6 +26,9 @@ pub(super) const SKIPS_AFTER: Duration = Duration::from_secs(120);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
+/// The pause before a plugin that was skipped is loaded again, because nothing tells that it can be.
+const SKIPPED_RETRY: Duration = Duration::from_secs(30);
+
 /// How long the entry of a replica that ends may take to be removed.
 const LEAVING: Duration = Duration::from_secs(2);
 
@@ -84,10 +87,9 @@ impl Plugins {
                     ..Attempts::default()
                 };
                 self.readiness.set(REVISIONS_HELD, true);
-                // Nothing tells that a plugin that was skipped can be loaded now.
                 if self.skips() {
                     attempts.wait_for = names;
-                    attempts.retry = Some(self.after(LONGEST_RETRY));
+                    attempts.retry = Some(self.after(SKIPPED_RETRY));
                 }
                 attempts.retry
             }
