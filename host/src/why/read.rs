@@ -6,7 +6,7 @@ use trainyard_api::names::QUEUE_LABEL;
 
 use super::plugins;
 use crate::live_objects::{
-    EVENT, JOB_SET, LiveObjects, POD, POLICY_PLUGIN, Selection, TRAIN_JOB, text,
+    EVENT, JOB_SET, LiveObjects, PLUGIN_REVISION, POD, Selection, TRAIN_JOB, text,
 };
 
 /// A TrainJob and the objects around it.
@@ -20,8 +20,8 @@ pub(super) struct Facts {
     pub(super) events: Vec<Value>,
     /// What Kueue keeps of the TrainJob; `None` if no queue is named.
     pub(super) workloads: Option<Vec<Value>>,
-    /// The PolicyPlugins, if the JobSet notes its plugins and they can be read.
-    pub(super) policies: Vec<Value>,
+    /// The PluginRevisions, if the JobSet notes its plugins and they can be read.
+    pub(super) revisions: Vec<Value>,
     /// What could not be read, and why.
     pub(super) unread: Vec<String>,
 }
@@ -64,8 +64,10 @@ impl Facts {
                 namespace: String::new(),
             };
             // They only add to what the JobSet notes, and few users may read them.
-            let policies = of_cluster.list(POLICY_PLUGIN, Selection::default()).await;
-            facts.policies = policies.map(|(found, _)| found).unwrap_or_default();
+            let revisions = of_cluster
+                .list(PLUGIN_REVISION, Selection::default())
+                .await;
+            facts.revisions = revisions.map(|(found, _)| found).unwrap_or_default();
         }
         facts.events = facts.read_events(objects, name, &uid).await;
         let labels = facts.train_job.pointer("/metadata/labels");

@@ -60,7 +60,7 @@ impl Plugins {
             // Each replica writes its own.
             members.shift_remove("replicas");
             // A text that is empty is removed.
-            for text in ["reason", "message", "plan", "shadow"] {
+            for text in ["reason", "message", "plan", "signers", "shadow"] {
                 members.entry(text).or_insert(Value::Null);
             }
         }

@@ -153,6 +153,7 @@ impl Leader {
         };
         let before = state.status.clone();
         let loaded = plugins.loaded.any(&of.name);
+        let signers = loaded.as_ref().map(|loaded| loaded.signers.clone());
         let plan = loaded.map(|loaded| loaded.generation.plan().to_string());
         let since = before.as_ref().filter(|_| !new.begins);
         let since = since.and_then(|status| status.since.clone());
@@ -169,6 +170,9 @@ impl Leader {
             reason: new.reason.to_owned(),
             message: new.message.clone(),
             plan: plan.or_else(|| before.as_ref()?.plan.clone()),
+            signers: signers
+                .or_else(|| Some(before.as_ref()?.signers.clone()))
+                .unwrap_or_default(),
             shadow: summary.or_else(|| before.as_ref()?.shadow.clone()),
             replicas: Vec::new(),
         };
