@@ -104,7 +104,9 @@ impl UsedPlugin {
             digest: digest.to_owned(),
             version: plugin.and_then(|it| text(it, "/version")).map(owned),
             signer: signer.map(owned),
-            revision: revision.and_then(|it| text(it, "/metadata/name")).map(owned),
+            revision: revision
+                .and_then(|it| text(it, "/metadata/name"))
+                .map(owned),
         }
     }
 

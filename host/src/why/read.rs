@@ -64,9 +64,7 @@ impl Facts {
                 namespace: String::new(),
             };
             // They only add to what the JobSet notes, and few users may read them.
-            let revisions = of_cluster
-                .list(PLUGIN_REVISION, Selection::default())
-                .await;
+            let revisions = of_cluster.list(PLUGIN_REVISION, Selection::default()).await;
             facts.revisions = revisions.map(|(found, _)| found).unwrap_or_default();
         }
         facts.events = facts.read_events(objects, name, &uid).await;

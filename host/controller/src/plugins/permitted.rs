@@ -80,7 +80,13 @@ impl Plugins {
     async fn needed_and_denied<'p>(
         &self,
         roles: &BTreeMap<&'p str, PluginRole>,
-    ) -> Result<(BTreeMap<&'p str, BTreeSet<Permission>>, BTreeSet<Permission>), kube::Error> {
+    ) -> Result<
+        (
+            BTreeMap<&'p str, BTreeSet<Permission>>,
+            BTreeSet<Permission>,
+        ),
+        kube::Error,
+    > {
         let mut needed = BTreeMap::new();
         for (plugin, role) in roles {
             needed.insert(*plugin, self.needed(role).await?);
@@ -104,13 +110,14 @@ impl Plugins {
             };
             let kind = kind_of(api_version, kind);
             if let Some((served, _)) = discover(&self.client, &kind).await? {
-                let rename = |it: Permission| match it.group == kind.group && it.resource == *resource {
-                    true => Permission {
-                        resource: served.plural.clone(),
-                        ..it
-                    },
-                    false => it,
-                };
+                let rename =
+                    |it: Permission| match it.group == kind.group && it.resource == *resource {
+                        true => Permission {
+                            resource: served.plural.clone(),
+                            ..it
+                        },
+                        false => it,
+                    };
                 needed = needed.into_iter().map(rename).collect();
             }
         }

@@ -3,7 +3,7 @@
 mod subjects;
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     num::NonZeroUsize,
     sync::Arc,
     time::Duration,
@@ -339,10 +339,11 @@ async fn fields(old: Vec<Value>, new: Vec<Value>) -> Vec<String> {
             }
             _ => None,
         });
-        fields.collect::<Vec<_>>()
+        // Two keys of a map are one field.
+        fields.collect::<BTreeSet<_>>()
     };
     match spawn_blocking(compare).await {
-        Ok(fields) if !fields.is_empty() => fields,
+        Ok(fields) if !fields.is_empty() => fields.into_iter().collect(),
         // Such as the order of a list that has none.
         _ => vec!["in its form only".to_owned()],
     }
