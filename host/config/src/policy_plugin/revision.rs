@@ -339,7 +339,7 @@ pub struct ShadowSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShadowDifference {
-    /// The plugin that set it.
+    /// The plugins that the revision changes, one of which set it.
     pub plugin: String,
     /// The field, without its value.
     pub field: String,
