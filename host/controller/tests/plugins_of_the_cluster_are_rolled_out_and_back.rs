@@ -79,7 +79,7 @@ async fn the_first_plugins_run_before_train_jobs_are_reconciled() {
     );
     assert_eq!(
         status["claims"],
-        json!([format!("write annotations[{STAMP}]")])
+        json!([format!("writes annotations[{STAMP}]")])
     );
     assert_eq!(status["observedGeneration"], 1);
     for [kind, wanted] in [
