@@ -10,11 +10,11 @@ use trainyard_config::policy_plugin::PluginRevisionSpec;
 
 use super::{
     Leader, Mode, PluginCondition, Problem,
-    follower::backoff,
     loading::LoadError,
     memory::Proposed,
     objects::PolicyPluginState,
     resolver::FOLLOWS,
+    retry::backoff,
     rollout::{Proposal, RevisionFacts, proposal, running},
 };
 use crate::kubernetes::code;

@@ -11,13 +11,14 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 use super::{
     Leader, Mode,
     difference::{changed, removed},
-    follower::{backoff, cut, skipped_in_words},
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
+    retry::backoff,
     rollout::{
         CandidateFacts, Facts, NewStage, Next, RevisionFacts, Watched, next, rolling, running,
     },
+    words::{cut, skipped_in_words},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
