@@ -81,6 +81,16 @@ pub enum SourceError {
     Refused(Problem),
 }
 
+impl SourceError {
+    /// Returns what is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Retry { message, .. } | Self::Refused(Problem { message, .. }) => message,
+        }
+    }
+}
+
 /// What is wrong with a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {

@@ -238,16 +238,6 @@ async fn fetch(source: &dyn PluginSource, plugin: &ResolvedPlugin, mode: Mode) -
     }
 }
 
-impl SourceError {
-    /// Returns what is wrong.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Retry { message, .. } | Self::Refused(Problem { message, .. }) => message,
-        }
-    }
-}
-
 /// Fails if the set cannot be loaded in this mode.
 fn check(set: &[FetchedPlugin], mode: Mode, may_skip: bool) -> Result<(), LoadError> {
     let (mut messages, mut refusals, mut wait) = (BTreeMap::new(), Vec::new(), None);
