@@ -41,7 +41,7 @@ use std::{
 
 pub use boundary::{
     ClusterPlugins, FetchedPlugin, LoadedPlugins, Mode, Pinned, PluginCondition, PluginLoader,
-    PluginSource, Problem, Refusal, SourceError, Verified,
+    PluginSource, Problem, Refusal, SourceError, Verified, is_newer,
 };
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
