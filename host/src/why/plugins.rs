@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_api::names::RENDERED_WITH_ANNOTATION;
+use trainyard_api::names::{RENDERED_WITH_ANNOTATION, STARTED_ANNOTATION};
 use trainyard_controller::reconcile::MANAGER;
 
 use crate::live_objects::{annotation, items, text};
@@ -33,28 +33,46 @@ pub(super) fn are_noted(job_set: &Value) -> bool {
 }
 
 /// Returns the plugins of a JobSet.
-pub(super) fn used(job_set: Option<&Value>, revisions: &[Value]) -> Vec<UsedPlugin> {
+pub(super) fn used(
+    job_set: Option<&Value>,
+    snapshot: Option<&Value>,
+    revisions: &[Value],
+) -> Vec<UsedPlugin> {
     let noted = job_set.and_then(|job_set| annotation(job_set, RENDERED_WITH_ANNOTATION));
     let each = noted.unwrap_or_default().split(',');
     let plugins: Vec<_> = each.filter_map(|plugin| plugin.split_once('@')).collect();
-    let revision = job_set.and_then(|job_set| rendered_with(job_set, &plugins, revisions));
+    // The snapshot of a TrainJob that has started is not written again, but its JobSet is.
+    let is_started = |job_set: &&Value| annotation(job_set, STARTED_ANNOTATION).is_some();
+    let rendered = match job_set.filter(is_started) {
+        Some(_) => snapshot.or(job_set),
+        None => job_set,
+    };
+    let revision = rendered_with(rendered.and_then(written), &plugins, revisions);
+    let plan = snapshot.and_then(|snapshot| text(snapshot, "/data/plan"));
+    let plan: Value = plan
+        .and_then(|plan| serde_json::from_str(plan).ok())
+        .unwrap_or_default();
     let plugins = plugins.into_iter();
     plugins
-        .map(|(name, digest)| UsedPlugin::of(name, digest, revision))
+        .map(|(name, digest)| UsedPlugin::of((name, digest), &plan, revision))
         .collect()
 }
 
+/// Returns when the controller wrote an object last.
+fn written(object: &Value) -> Option<&str> {
+    items(object, "/metadata/managedFields")
+        .filter(|fields| text(fields, "/manager") == Some(MANAGER))
+        .filter_map(|fields| text(fields, "/time"))
+        .max()
+}
+
 /// Returns the revision that a JobSet with these plugins was rendered with: the newest one with their content that was used, and that existed
-/// when the controller last wrote the JobSet.
+/// when the rendering was written.
 fn rendered_with<'r>(
-    job_set: &Value,
+    written: Option<&str>,
     plugins: &[(&str, &str)],
     revisions: &'r [Value],
 ) -> Option<&'r Value> {
-    let written = items(job_set, "/metadata/managedFields")
-        .filter(|fields| text(fields, "/manager") == Some(MANAGER))
-        .filter_map(|fields| text(fields, "/time"))
-        .max();
     let fits = |revision: &&Value| {
         let created = text(revision, "/metadata/creationTimestamp");
         let found = plugins
@@ -80,29 +98,38 @@ enum Content {
 }
 
 fn content(revision: &Value, name: &str, digest: &str) -> Content {
-    match plugin_of(revision, name).and_then(|plugin| text(plugin, "/digest")) {
+    match plugin_of(revision, "/spec/plugins", name).and_then(|plugin| text(plugin, "/digest")) {
         None => Content::Unknown,
-        Some(found) if found.trim_start_matches("sha256:").starts_with(digest) => Content::Same,
+        Some(found) if has_digits(found, digest) => Content::Same,
         Some(_) => Content::Other,
     }
 }
 
-/// Returns what a revision says of a plugin.
-fn plugin_of<'r>(revision: &'r Value, name: &str) -> Option<&'r Value> {
-    let mut plugins = items(revision, "/spec/plugins");
+/// Whether a digest begins with these digits.
+fn has_digits(found: &str, digest: &str) -> bool {
+    found.trim_start_matches("sha256:").starts_with(digest)
+}
+
+/// Returns what a list of plugins says of one.
+fn plugin_of<'v>(value: &'v Value, list: &str, name: &str) -> Option<&'v Value> {
+    let mut plugins = items(value, list);
     plugins.find(|plugin| text(plugin, "/name") == Some(name))
 }
 
 impl UsedPlugin {
-    fn of(name: &str, digest: &str, revision: Option<&Value>) -> Self {
-        let plugin = revision.and_then(|revision| plugin_of(revision, name));
-        let revision = revision.filter(|_| plugin.is_some());
-        let owned = |text: &str| text.to_owned();
+    fn of((name, digest): (&str, &str), plan: &Value, revision: Option<&Value>) -> Self {
+        let declared = revision.and_then(|revision| plugin_of(revision, "/spec/plugins", name));
+        let revision = revision.filter(|_| declared.is_some());
+        let planned = plugin_of(plan, "/plugins", name).filter(|planned| {
+            text(planned, "/digest").is_some_and(|found| has_digits(found, digest))
+        });
+        let version = planned.or(declared).and_then(|it| text(it, "/version"));
         let signer = revision.and_then(|it| it.pointer("/status/signers")?.get(name)?.as_str());
+        let owned = |text: &str| text.to_owned();
         Self {
             name: name.to_owned(),
             digest: digest.to_owned(),
-            version: plugin.and_then(|it| text(it, "/version")).map(owned),
+            version: version.map(owned),
             signer: signer.map(owned),
             revision: revision
                 .and_then(|it| text(it, "/metadata/name"))
@@ -126,7 +153,7 @@ impl UsedPlugin {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::indexing_slicing)]
 
     use serde_json::json;
 
@@ -165,13 +192,31 @@ mod tests {
             ("2026-01-01T00:06:30Z", Some("rev-4")),
             ("2026-01-01T00:07:30Z", Some("rev-7")),
         ] {
-            let used = used(Some(&written(time)), &all);
+            let used = used(Some(&written(time)), None, &all);
             let lines: Vec<_> = used.iter().map(UsedPlugin::line).collect();
             let more = of.map(|of| format!(", version 2.0.0, signed by acme, of {of}"));
             let stamp = format!("stamp@ff36a9d77be9{}", more.unwrap_or_default());
             // What is built in is that of the controller.
             assert_eq!(lines, [stamp, "mpi@0123456789ab".to_owned()], "{time}");
         }
-        assert_eq!(used(None, &all), []);
+        assert_eq!(used(None, None, &all), []);
+        // It has started, and was suspended much later.
+        let mut started = written("2026-01-01T00:07:30Z");
+        started["metadata"]["annotations"][STARTED_ANNOTATION] = json!("true");
+        let plan = json!({"plugins": [
+            {"name": "stamp", "version": "2.0.0", "digest": format!("sha256:{SAME}")},
+            {"name": "mpi", "version": "0.1.0", "digest": "sha256:0123456789abcdef"},
+        ]});
+        let mut snapshot = written("2026-01-01T00:03:00Z");
+        snapshot["data"] = json!({"plan": plan.to_string()});
+        let used = used(Some(&started), Some(&snapshot), &all);
+        let lines: Vec<_> = used.iter().map(UsedPlugin::line).collect();
+        assert_eq!(
+            lines,
+            [
+                "stamp@ff36a9d77be9, version 2.0.0, signed by acme, of rev-3",
+                "mpi@0123456789ab, version 0.1.0",
+            ]
+        );
     }
 }
