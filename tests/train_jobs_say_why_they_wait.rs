@@ -195,6 +195,39 @@ fn each_state_has_its_reason() {
 }
 
 #[test]
+fn namespace_can_precede_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, calls) = serve(
+        |path, _| match path.ends_with("/namespaces/team/trainjobs/job") {
+            true => (200, job(&json!({})).1),
+            false => status(404, "NotFound"),
+        },
+    );
+    write_kubeconfig(folder.path(), &[("test", &url)]);
+    let run = |arguments: &[&str]| {
+        trainyard(
+            folder.path(),
+            &[&["why", "--kubeconfig", "kubeconfig"], arguments].concat(),
+        )
+    };
+    for arguments in [&["team/job"][..], &["team/job", "-n", "team"]] {
+        let output = run(arguments);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    assert!(
+        calls
+            .try_iter()
+            .all(|path| path.contains("/namespaces/team/"))
+    );
+    let output = run(&["team/job", "-n", "other"]);
+    assert_eq!(
+        stderr(&output),
+        "error: team/job is not in the namespace other; remove -n\n"
+    );
+    assert!(!run(&["team/job/node"]).status.success());
+}
+
+#[test]
 fn kueue_says_why_it_does_not_admit() {
     let queued =
         json!({"spec/suspend": true, "metadata/labels": {"kueue.x-k8s.io/queue-name": "team"}});

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
+use trainyard_divergences::difference::has_any_keys;
 
 /// A field that differs between two values.
 #[derive(Debug, PartialEq)]
@@ -24,7 +25,12 @@ pub(crate) fn first_difference(
     };
     match (recorded, now) {
         (Value::Object(one), Value::Object(other)) => {
-            let below = |key: &str| path.below_pointer(&pointer(key));
+            let field = path.segments().last();
+            let is_map = field.is_some_and(|field| has_any_keys(&field.text()));
+            let below = |key: &str| match is_map {
+                true => path.key(key),
+                false => path.field(key),
+            };
             for (key, value) in one {
                 match other.get(key) {
                     Some(other) => {
@@ -44,7 +50,7 @@ pub(crate) fn first_difference(
             (!is_same_order).then(|| differ(path.clone(), Some(&keys(one)), Some(&keys(other))))
         }
         (Value::Array(one), Value::Array(other)) => {
-            let below = |at: usize| path.below_pointer(&format!("/{at}"));
+            let below = |at: usize| path.index(at);
             let pairs = one.iter().zip(other).enumerate();
             let mut found = pairs.filter_map(|(at, (a, b))| first_difference(&below(at), a, b));
             found.next().or_else(|| {
@@ -54,10 +60,6 @@ pub(crate) fn first_difference(
         }
         _ => (recorded != now).then(|| differ(path.clone(), Some(recorded), Some(now))),
     }
-}
-
-fn pointer(key: &str) -> String {
-    format!("/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
 #[cfg(test)]
@@ -96,6 +98,9 @@ mod tests {
                 (path, was, now)
             );
         }
+        let labels = |value: &str| json!({"jobs": [{"labels": {"example.com/a": value}}]});
+        let found = first_difference(&FieldPath::root(), &labels("a"), &labels("b")).unwrap();
+        assert_eq!(found.path.to_string(), "jobs[0].labels[example.com/a]");
         let longer =
             json!({"spec": {"a": 1, "jobs": [{"n": "x"}, {"n": "y"}, {"n": "z"}], "k/e": true}});
         let found = first_difference(&FieldPath::root(), &recorded, &longer).unwrap();

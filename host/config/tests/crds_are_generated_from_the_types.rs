@@ -253,6 +253,7 @@ fn written_statuses_are_valid() {
         reason: "Failures".to_owned(),
         message: String::new(),
         plan: None,
+        signers: [("stamp".to_owned(), "acme".to_owned())].into(),
         shadow: Some(Default::default()),
         replicas: vec![Default::default()],
     };

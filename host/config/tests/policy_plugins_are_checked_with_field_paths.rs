@@ -26,6 +26,10 @@ fn every_check_names_its_field() {
             "spec.source.oci.reference: `rdma:1.0` has no registry",
         ),
         (
+            oci(&format!("oci:/srv/rdma@{digest}"), false),
+            "is a folder, which a PolicyPlugin cannot name; copy the plugin into a registry with `trainyard plugin copy`",
+        ),
+        (
             oci("r.example.com/rdma:1.0", false),
             "spec.source.oci.reference: `r.example.com/rdma:1.0` is a tag, which may be moved; write `r.example.com/rdma:1.0@sha256:DIGEST`",
         ),

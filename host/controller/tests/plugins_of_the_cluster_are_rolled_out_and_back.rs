@@ -83,7 +83,7 @@ async fn the_first_plugins_run_before_train_jobs_are_reconciled() {
     );
     assert_eq!(
         status["claims"],
-        json!([format!("write annotations[{STAMP}]")])
+        json!([format!("writes annotations[{STAMP}]")])
     );
     assert_eq!(status["observedGeneration"], 1);
     for [kind, wanted] in [
@@ -149,18 +149,12 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
         .iter()
         .map(|it| it["field"].as_str().unwrap())
         .collect();
-    assert_eq!(
-        fields,
-        [
-            "JobSet: metadata.annotations.example.com/more",
-            "JobSet: metadata.annotations.example.com/stamp",
-        ]
-    );
+    assert_eq!(fields, ["JobSet: metadata.annotations[]",]);
     let page = world.metrics().plugins_page().unwrap();
     for part in [
         "Share (50 %), Progressing",
         "of 1 runtimes and 2 TrainJobs, 3 differ",
-        "3  stamp  JobSet: metadata.annotations.example.com/stamp  (such as ClusterTrainingRuntime stamped)",
+        "3  stamp  JobSet: metadata.annotations[]  (such as ClusterTrainingRuntime stamped)",
     ] {
         assert!(page.contains(part), "{page}");
     }
@@ -255,6 +249,34 @@ async fn a_plugin_without_a_difference_runs_at_once() {
     world.declare("unused", &unused);
     world.until_stage(2, "Running").await;
     assert_eq!(world.revisions()[1].2, "NoDifference");
+    controller.stop().await;
+}
+
+/// Its feature gate is off, so it has no effect, and the replicas lack nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_whose_feature_gate_is_off_stops_no_rollout() {
+    let world = World::half();
+    let controller = world.running().await;
+    let gated = Artifact::new("gated", "1.0.0", "plugins", &["example.com/gated"]);
+    world.registry.turn_off(&gated);
+    world.declare("gated", &world.registry.push(&gated));
+    world
+        .until_condition("gated", "Active", "False", "GateOff")
+        .await;
+    let [_, _, message] = world.condition("gated", "Active");
+    assert!(
+        message.contains("the feature gate Tests is off; turn it on"),
+        "{message}"
+    );
+    world.upgrade(&Artifact::stamp("stamp", "2.0.0"));
+    world.until_stamped(LATE, "queued", "2.0.0").await;
+    let problem = |revision: &Value| {
+        revision["status"]["replicas"]
+            .to_string()
+            .contains("problem")
+    };
+    let revisions = world.cluster.all("pluginrevisions");
+    assert!(!revisions.iter().any(problem), "{revisions:#?}");
     controller.stop().await;
 }
 

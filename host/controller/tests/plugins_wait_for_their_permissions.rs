@@ -24,7 +24,11 @@ async fn running() -> (World, Controller) {
 
 /// Declares a version that looks up Nodes.
 fn upgrade(world: &World) {
-    let newer = Artifact::stamp("stamp", "2.0.0").looks_up(LOOKUP);
+    upgrade_to(world, LOOKUP);
+}
+
+fn upgrade_to(world: &World, lookup: &str) {
+    let newer = Artifact::stamp("stamp", "2.0.0").looks_up(lookup);
     let reference = world.registry.push(&newer);
     world.declare("stamp", &reference);
 }
@@ -79,6 +83,24 @@ async fn missing_permissions_are_named_and_what_runs_stays() {
         !text.contains("trainyard_policy_plugin_inactive{"),
         "{text}"
     );
+    controller.stop().await;
+}
+
+/// `trainyard rbac` guesses `queues`, which the operator corrects.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn permissions_are_asked_for_by_the_name_of_the_resource_that_is_served() {
+    let (world, controller) = running().await;
+    world.cluster.deny("queues");
+    world.cluster.deny("kai-queues");
+    upgrade_to(&world, "lookups[scheduling.run.ai/v2/Queue/*]");
+    world
+        .until_condition("stamp", "Permitted", "False", "MissingPermissions")
+        .await;
+    let [_, _, message] = world.condition("stamp", "Permitted");
+    let rule = r#"{"apiGroups":["scheduling.run.ai"],"resources":["kai-queues"],"verbs":["get","list","watch"]}"#;
+    assert!(message.contains(rule), "{message}");
+    world.cluster.permit("kai-queues");
+    world.until_stamped("ml", "queued", "2.0.0").await;
     controller.stop().await;
 }
 

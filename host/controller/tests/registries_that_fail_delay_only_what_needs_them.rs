@@ -77,6 +77,7 @@ async fn a_registry_that_is_down_at_the_start_is_waited_for() {
         world.condition("stamp", "Loaded")[..2],
         ["False", "Skipped"]
     );
+    world.clock.advance(Duration::from_secs(30));
     world.until_stamped("ml", "needs", "1.0.0").await;
     world
         .until_condition("stamp", "Active", "True", "Running")

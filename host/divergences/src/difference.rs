@@ -184,18 +184,13 @@ fn fields(
     };
     if let Some((ours, theirs)) = members {
         for key in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
-            let dot = if path.is_empty() || key.starts_with('[') {
-                ""
-            } else {
-                "."
+            let field = path.rsplit('.').next().unwrap_or_default();
+            let below = match key.starts_with('[') || path.is_empty() {
+                true => format!("{path}{key}"),
+                false if has_any_keys(field) => format!("{path}[{key}]"),
+                false => format!("{path}.{key}"),
             };
-            fields(
-                object,
-                &format!("{path}{dot}{key}"),
-                ours.get(key),
-                theirs.get(key),
-                found,
-            );
+            fields(object, &below, ours.get(key), theirs.get(key), found);
         }
         return;
     }
@@ -207,6 +202,63 @@ fn fields(
     });
 }
 
+/// The fields that are maps, whose keys their author chooses.
+const MAPS: [&str; 13] = [
+    "annotations",
+    "binaryData",
+    "capacity",
+    "data",
+    "labels",
+    "limits",
+    "matchLabels",
+    "minResources",
+    "nodeSelector",
+    "overhead",
+    "requests",
+    "stringData",
+    "volumeAttributes",
+];
+
+/// Returns whether a field of this name is a map, whose keys are in brackets in paths.
+#[must_use]
+pub fn has_any_keys(field: &str) -> bool {
+    MAPS.contains(&field)
+}
+
 fn is_by_key(map: &Map<String, Value>) -> bool {
     map.keys().any(|key| key.starts_with('['))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_of_maps_and_of_items_are_in_brackets() {
+        let object = |value: &str| {
+            json!({
+                "data": {"host.file": value},
+                "metadata": {"annotations": {"example.com/a": value}},
+                "spec": {"containers": [{"name": "node", "resources": {"requests": {"nvidia.com/gpu": value}}}]},
+            })
+        };
+        let found = between("JobSet a", &normal(&object("1")), &normal(&object("2")));
+        let paths: Vec<_> = found
+            .iter()
+            .filter_map(|difference| match difference {
+                Difference::Field { path, .. } => Some(path.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            paths,
+            [
+                "data[host.file]",
+                "metadata.annotations[example.com/a]",
+                "spec.containers[node].resources.requests[nvidia.com/gpu]",
+            ]
+        );
+    }
 }

@@ -130,6 +130,24 @@ fn disabled_plugin_is_not_loaded_whatever_is_wrong_with_it() {
 }
 
 #[test]
+fn built_in_plugin_whose_feature_gate_is_off_is_left_out_with_a_warning() {
+    let loader = loader();
+    let name = "train-job-status";
+    let plugin = json!({"name": name, "generation": 1, "origin": {"builtIn": {}}, "settings": {}});
+    let plugin = serde_json::from_value(plugin).unwrap();
+    for mode in [Mode::Strict, Mode::Lenient] {
+        let loaded = load(&loader, &plugin, mode, &[]).ok().unwrap();
+        assert!(loaded.renderer.generation().plugin(name).is_none());
+        let is_it = |it: &&SkippedPlugin| it.declared.as_ref().is_some_and(|it| it.name == name);
+        let skipped = loaded.renderer.skipped().iter().find(is_it).unwrap();
+        assert!(skipped.is_disabled);
+        let warnings = loaded.warnings.into_iter().collect::<Vec<_>>();
+        let warning = "has no effect, because the feature gate TrainJobStatus is off; turn it on, or delete the PolicyPlugin";
+        assert_eq!(warnings, [(name.to_owned(), vec![warning.to_owned()])]);
+    }
+}
+
+#[test]
 fn grants_that_a_plugin_does_not_claim_are_warnings_about_it_alone() {
     let loader = loader();
     let settings = json!({"grants": ["labels[example.com/a]", "pod-sets[*].containers[*].env[PET_*]", "labels[example.com/b]"]});

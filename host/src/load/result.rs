@@ -136,16 +136,18 @@ impl LoadResult {
         names.into_iter().collect()
     }
 
-    /// Returns the warnings about all plugins: those of [`misspelled_orders`], and grants that have no effect.
+    /// Returns the warnings about all plugins: those of [`misspelled_orders`], and grants and PolicyPlugins that have no effect.
     pub(super) fn warnings(&self, policy: &Policy) -> Vec<Warning> {
         let plugins = || self.loaded.iter().map(|(plugin, _)| plugin.info());
         let loaded = plugins().map(|plugin| &*plugin.id.name);
         let known: BTreeSet<&str> = loaded
             .chain(self.disabled.iter().map(|one| &*one.name))
             .collect();
+        let gated = self.gated.iter();
         plugins()
             .flat_map(|plugin| misspelled_orders(plugin, &known))
             .chain(policy.unused_grants(plugins()))
+            .chain(gated.filter_map(|(it, gate)| policy.without_its_gate(&it.name, gate)))
             .collect()
     }
 

@@ -22,7 +22,7 @@ use crate::finding::{Finding, Parts};
 pub(crate) enum Warning {
     /// Of its PolicyPlugin.
     #[error("{located}")]
-    Settings { plugin: PluginId, located: Located },
+    Settings { plugin: String, located: Located },
     /// Of its manifest.
     #[error("plugin {plugin}: {message}")]
     Manifest { plugin: PluginId, message: String },
@@ -32,7 +32,7 @@ impl Warning {
     /// Returns the name of the plugin, and the warning for readers who know its PolicyPlugin.
     pub(crate) fn in_object(&self) -> (String, String) {
         match self {
-            Self::Settings { plugin, located } => (plugin.name.to_string(), located.in_object()),
+            Self::Settings { plugin, located } => (plugin.clone(), located.in_object()),
             Self::Manifest { plugin, message } => (plugin.name.to_string(), message.clone()),
         }
     }
@@ -96,6 +96,21 @@ impl Policy {
         errors
     }
 
+    /// Returns a warning if there is a PolicyPlugin for a plugin whose feature gate is off.
+    pub(crate) fn without_its_gate(&self, name: &str, gate: &str) -> Option<Warning> {
+        let mut plugins = self.plugins.iter();
+        let plugin = plugins.find(|it| it.name == name && !it.spec.disabled)?;
+        Some(Warning::Settings {
+            plugin: name.to_owned(),
+            located: Located {
+                location: plugin.location.clone(),
+                message: format!(
+                    "has no effect, because the feature gate {gate} is off; turn it on, or delete the PolicyPlugin"
+                ),
+            },
+        })
+    }
+
     /// Returns a warning for each grant that covers no claim of its plugin, and so has no effect; at most [`MAX_ERRORS`] of a plugin.
     pub(crate) fn unused_grants<'p>(
         &self,
@@ -111,7 +126,7 @@ impl Policy {
             let grants = grants.filter(|(_, grant)| !loaded.manifest.uses(grant));
             let grants = grants.take(MAX_ERRORS);
             unused.extend(grants.map(|(of, grant)| Warning::Settings {
-                plugin: loaded.id.clone(),
+                plugin: plugin.name.clone(),
                 located: Located {
                     location: plugin.location.clone().at(item_field(plugin, "grants", of)),
                     message: format!(

@@ -1,6 +1,6 @@
 //! Which plugins take the place of built-in ones.
 
-use trainyard_controller::plugins::{PluginCondition, Problem};
+use trainyard_controller::plugins::{PluginCondition, Problem, is_newer};
 use trainyard_model::manifest::Manifest;
 
 use super::refusal::problem;
@@ -38,7 +38,7 @@ fn replacing(
     version: Option<&str>,
     is_signed: bool,
 ) -> Result<LoadedAs, Problem> {
-    if !is_newer(version, &shipped.version) {
+    if !is_newer(version, Some(&shipped.version)) {
         return Ok(LoadedAs::BuiltIn(format!(
             "version {} is not newer than {} of the built-in plugin, which is used instead; remove `source`, or use a newer version",
             version.unwrap_or("unknown"),
@@ -70,15 +70,6 @@ pub(crate) fn file_of_built_in(name: &str) -> Result<(), Problem> {
             ),
         )),
     }
-}
-
-/// Whether a version is newer. Build metadata makes none newer.
-fn is_newer(version: Option<&str>, than: &str) -> bool {
-    let parse = |text: &str| text.parse::<semver::Version>().ok();
-    let version = version.and_then(parse);
-    version
-        .zip(parse(than))
-        .is_some_and(|(version, than)| version.cmp_precedence(&than).is_gt())
 }
 
 #[cfg(test)]

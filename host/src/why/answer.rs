@@ -57,7 +57,11 @@ impl Answer {
             } else {
                 pods::groups(&facts.pods.0)
             },
-            plugins: plugins::used(facts.job_set.as_ref(), &facts.policies),
+            plugins: plugins::used(
+                facts.job_set.as_ref(),
+                facts.snapshot.as_ref(),
+                &facts.revisions,
+            ),
             events: events::last(if ended { &[] } else { &facts.events }),
             unread: facts.unread.clone(),
         }

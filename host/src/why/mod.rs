@@ -20,9 +20,9 @@ use crate::{
 /// Arguments of `why`.
 #[derive(Debug, Args)]
 pub(crate) struct WhyArgs {
-    /// The TrainJob.
-    #[arg(value_name = "trainjob/NAME", value_parser = args::train_job)]
-    train_job: String,
+    /// The TrainJob: `trainjob/NAME`, or `NAMESPACE/NAME` in place of -n.
+    #[arg(value_name = "trainjob/NAME|NAMESPACE/NAME", value_parser = train_job)]
+    train_job: LiveName,
     /// The namespace of the TrainJob [default: that of the kubeconfig context].
     #[arg(short, long, value_parser = args::namespace)]
     namespace: Option<String>,
@@ -31,6 +31,18 @@ pub(crate) struct WhyArgs {
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = WhyFormat::Text)]
     output: WhyFormat,
+}
+
+/// The name of a TrainJob, with its namespace if it is written there.
+type LiveName = (Option<String>, String);
+
+fn train_job(text: &str) -> Result<LiveName, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if args::live_train_job(text).is_none() => {
+            Ok((Some(args::namespace(namespace)?), args::train_job(name)?))
+        }
+        _ => Ok((None, args::train_job(text)?)),
+    }
 }
 
 /// The output format of answers.
@@ -43,10 +55,18 @@ enum WhyFormat {
 }
 
 pub(crate) fn run(args: &WhyArgs) -> Result<(), ErrorList> {
+    let (written, name) = &args.train_job;
+    let namespace = match (written, &args.namespace) {
+        (Some(written), Some(other)) if written != other => {
+            let both = format!("{written}/{name} is not in the namespace {other}; remove -n");
+            return Err(ErrorList::from_iter([both]));
+        }
+        (written, namespace) => written.as_ref().or(namespace.as_ref()),
+    };
     let facts = args.cluster.run(Access::Read, async |client, default| {
-        let namespace = args.namespace.clone().unwrap_or(default);
+        let namespace = namespace.cloned().unwrap_or(default);
         let objects = LiveObjects { client, namespace };
-        let facts = Facts::read(&objects, &args.train_job).await;
+        let facts = Facts::read(&objects, name).await;
         facts.map_err(|error| ErrorList::from_iter([error]))
     })?;
     let answer = Answer::of(&facts);

@@ -3,10 +3,11 @@
 use kube::api::ApiResource;
 use serde_json::Value;
 use trainyard_api::names::QUEUE_LABEL;
+use trainyard_controller::reconcile::Snapshot;
 
 use super::plugins;
 use crate::live_objects::{
-    EVENT, JOB_SET, LiveObjects, POD, POLICY_PLUGIN, Selection, TRAIN_JOB, text,
+    CONFIG_MAP, EVENT, JOB_SET, LiveObjects, PLUGIN_REVISION, POD, Selection, TRAIN_JOB, text,
 };
 
 /// A TrainJob and the objects around it.
@@ -20,8 +21,10 @@ pub(super) struct Facts {
     pub(super) events: Vec<Value>,
     /// What Kueue keeps of the TrainJob; `None` if no queue is named.
     pub(super) workloads: Option<Vec<Value>>,
-    /// The PolicyPlugins, if the JobSet notes its plugins and they can be read.
-    pub(super) policies: Vec<Value>,
+    /// The snapshot, if the JobSet notes its plugins and it can be read.
+    pub(super) snapshot: Option<Value>,
+    /// The PluginRevisions, if the JobSet notes its plugins and they can be read.
+    pub(super) revisions: Vec<Value>,
     /// What could not be read, and why.
     pub(super) unread: Vec<String>,
 }
@@ -63,9 +66,11 @@ impl Facts {
                 client: objects.client.clone(),
                 namespace: String::new(),
             };
+            let snapshot = objects.get(CONFIG_MAP, &Snapshot::name(name)).await;
+            facts.snapshot = snapshot.ok().flatten();
             // They only add to what the JobSet notes, and few users may read them.
-            let policies = of_cluster.list(POLICY_PLUGIN, Selection::default()).await;
-            facts.policies = policies.map(|(found, _)| found).unwrap_or_default();
+            let revisions = of_cluster.list(PLUGIN_REVISION, Selection::default()).await;
+            facts.revisions = revisions.map(|(found, _)| found).unwrap_or_default();
         }
         facts.events = facts.read_events(objects, name, &uid).await;
         let labels = facts.train_job.pointer("/metadata/labels");

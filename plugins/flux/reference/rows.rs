@@ -10,7 +10,7 @@ fn is_flux(seen: &Seen<'_>) -> bool {
 
 /// Returns whether a fact of the scripts differs.
 fn fact(seen: &Seen<'_>, name: &str) -> bool {
-    seen.path() == format!("data.{name}")
+    seen.path() == format!("data[{name}]")
 }
 
 fn we_say(seen: &Seen<'_>, words: &str) -> bool {

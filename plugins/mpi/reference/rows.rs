@@ -22,7 +22,7 @@ fn hosts(hostfile: Option<&Value>) -> Vec<(&str, &str)> {
 }
 
 fn is_hostfile(seen: &Seen<'_>) -> bool {
-    seen.path() == "data.hostfile"
+    seen.path() == "data[hostfile]"
 }
 
 /// Returns the pod of a host name.

@@ -112,6 +112,11 @@ fn reference_problem(reference: &str, follow: bool) -> Option<String> {
             hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
         })
     };
+    if name.starts_with("oci:") {
+        return Some(format!(
+            "`{text}` is a folder, which a PolicyPlugin cannot name; copy the plugin into a registry with `trainyard plugin copy`, or use `file` in place of `oci`"
+        ));
+    }
     if !name.contains('/') {
         return Some(format!(
             "`{text}` has no registry; write `REGISTRY/REPOSITORY@sha256:DIGEST`"

@@ -134,6 +134,7 @@ impl Crd {
         let age = json!({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"});
         match self {
             Self::PluginRevision => json!([
+                {"name": "Number", "type": "integer", "jsonPath": ".spec.number"},
                 {"name": "Stage", "type": "string", "jsonPath": ".status.stage"},
                 {"name": "Percent", "type": "integer", "jsonPath": ".status.percent"},
                 {"name": "Reason", "type": "string", "jsonPath": ".status.reason"},

@@ -1,6 +1,6 @@
 //! The resolved, immutable set of plugins from which every replica makes its generation.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -285,6 +285,9 @@ pub struct PluginRevisionStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", regex(pattern = DIGEST))]
     pub plan: Option<String>,
+    /// Who signed each plugin of a registry, as the controller's configuration names the signer. It is only displayed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub signers: BTreeMap<String, String>,
     /// What differed when runtimes and TrainJobs were rendered with both revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "ShadowSummary")]
@@ -336,7 +339,7 @@ pub struct ShadowSummary {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShadowDifference {
-    /// The plugin that set it.
+    /// The plugins that the revision changes, one of which set it.
     pub plugin: String,
     /// The field, without its value.
     pub field: String,

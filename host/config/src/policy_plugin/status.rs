@@ -51,11 +51,11 @@ pub struct PolicyPluginStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", regex(pattern = DIGEST))]
     pub plan: Option<String>,
-    /// What the plugin claims, in words.
+    /// What the plugin claims, a line each, as `trainyard plugin inspect` prints it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_LINES))]
     pub claims: Vec<String>,
-    /// What the plugin is granted beyond the defaults, in words.
+    /// What the plugin is granted beyond the defaults, as paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_LINES))]
     pub grants: Vec<String>,

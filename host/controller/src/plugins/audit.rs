@@ -10,7 +10,7 @@ use super::{
     Leader, ObjectName, PluginCondition,
     difference::changed,
     objects::{PolicyPluginState, RevisionState},
-    rollout::{NewStage, PROGRESSES, RESTORED, RevisionFacts, UNCOMPARED, running},
+    rollout::{COMPARES, NewStage, PROGRESSES, RESTORED, RevisionFacts, UNCOMPARED, running},
 };
 
 /// What Events say that the controller was doing.
@@ -65,7 +65,7 @@ impl Leader {
         let reason = format!("Revision{:?}", new.stage);
         let is_bad = match new.stage {
             Stage::Refused | Stage::RolledBack => true,
-            Stage::Shadow => new.reason != "Comparing",
+            Stage::Shadow => new.reason != COMPARES,
             Stage::Share => new.reason != PROGRESSES,
             Stage::Running => [RESTORED, UNCOMPARED].contains(&new.reason),
             _ => false,

@@ -60,6 +60,14 @@ pub struct Pinned {
     pub signer: Option<String>,
 }
 
+/// Whether a version is newer than another one. Build metadata makes none newer, and a version that cannot be read is not newer.
+#[must_use]
+pub fn is_newer(version: Option<&str>, than: Option<&str>) -> bool {
+    let parse = |text: &str| text.parse::<semver::Version>().ok();
+    let both = version.and_then(parse).zip(than.and_then(parse));
+    both.is_some_and(|(version, than)| version.cmp_precedence(&than).is_gt())
+}
+
 /// A plugin whose content is available to the loader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verified {
@@ -82,6 +90,14 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// Returns what is wrong.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Retry { message, .. } | Self::Refused(Problem { message, .. }) => message,
+        }
+    }
+
     /// Returns what is wrong, as the status of its PolicyPlugin has it.
     pub(crate) fn into_problem(self) -> Problem {
         match self {

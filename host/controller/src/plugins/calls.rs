@@ -150,8 +150,8 @@ fn remove_others(status: &mut Value, all: &[&str]) {
 }
 
 /// The members of the status of a PluginRevision that the leader writes.
-const STAGE_MEMBERS: [&str; 7] = [
-    "stage", "percent", "since", "reason", "message", "plan", "shadow",
+const STAGE_MEMBERS: [&str; 8] = [
+    "stage", "percent", "since", "reason", "message", "plan", "signers", "shadow",
 ];
 
 /// The members of the status of a PolicyPlugin.

@@ -1,7 +1,7 @@
 //! What every replica does: it loads the revisions that are in use.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     convert::Infallible,
     sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
@@ -15,16 +15,17 @@ use super::{
     Mode, Plugins, REVISIONS_HELD,
     loading::{LoadError, LoadedRevision},
     objects::RevisionState,
+    retry::{FIRST_RETRY, LONGEST_RETRY, backoff},
     rollout::is_live,
+    words::{cut, skipped_in_words},
 };
 use crate::generation::{Held, Rolling};
 
 /// How long a replica that has just started, or a leader that has just been elected, waits for plugins that are not available.
 pub(super) const SKIPS_AFTER: Duration = Duration::from_secs(120);
 
-/// The first and the longest pause before a revision is loaded again.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_secs(300);
+/// The pause before a plugin that was skipped is loaded again, because nothing tells that it can be.
+const SKIPPED_RETRY: Duration = Duration::from_secs(30);
 
 /// How long the entry of a replica that ends may take to be removed.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -84,10 +85,9 @@ impl Plugins {
                     ..Attempts::default()
                 };
                 self.readiness.set(REVISIONS_HELD, true);
-                // Nothing tells that a plugin that was skipped can be loaded now.
                 if self.skips() {
                     attempts.wait_for = names;
-                    attempts.retry = Some(self.after(LONGEST_RETRY));
+                    attempts.retry = Some(self.after(SKIPPED_RETRY));
                 }
                 attempts.retry
             }
@@ -337,25 +337,4 @@ impl Attempts {
         self.failed = self.failed.saturating_add(1);
         pause.clamp(FIRST_RETRY, LONGEST_RETRY)
     }
-}
-
-/// Returns the pause after that many failures.
-pub(super) fn backoff(failed: u32) -> Duration {
-    FIRST_RETRY
-        .saturating_mul(1 << failed.min(10))
-        .min(LONGEST_RETRY)
-}
-
-/// Returns which plugins are skipped, and why.
-pub(super) fn skipped_in_words(skipped: &BTreeMap<String, String>) -> String {
-    let each = skipped.iter();
-    let each: Vec<_> = each
-        .map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}"))
-        .collect();
-    each.join("; ")
-}
-
-/// Cuts a text to what fits into a status.
-pub(super) fn cut(text: &str) -> String {
-    trainyard_model::text::clean_to(text, 1_024)
 }

@@ -14,8 +14,9 @@ use tokio::time::sleep;
 use super::{
     Plugins,
     comparison::Comparer,
-    follower::{HoldError, SKIPS_AFTER, backoff},
+    follower::{HoldError, SKIPS_AFTER},
     memory::{Candidate, PinCache, Proposed},
+    retry::backoff,
 };
 use crate::work::Work;
 

@@ -9,7 +9,7 @@ use std::{
 use futures_util::future::join_all;
 use tokio::{sync::oneshot, time::timeout};
 use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
-use trainyard_render::SkippedPlugin;
+use trainyard_render::{Renderer, SkippedPlugin};
 
 use super::{
     FetchedPlugin, LoadedPlugins, Mode, PluginCondition, PluginSource, Plugins, Problem, Refusal,
@@ -32,6 +32,20 @@ pub(super) struct LoadedRevision {
     pub(super) skipped: BTreeMap<String, String>,
     /// The warnings of each plugin that has any.
     pub(super) warnings: BTreeMap<String, Vec<String>>,
+}
+
+impl LoadedRevision {
+    /// Returns why a plugin is left out on purpose, such as that its feature gate is off.
+    pub(super) fn left_out(&self, name: &str) -> Option<&str> {
+        let skipped = skipped(self.generation.renderer(), name)?;
+        skipped.is_disabled.then_some(&*skipped.why)
+    }
+}
+
+/// Returns why a plugin is not loaded.
+fn skipped<'r>(renderer: &'r Renderer, name: &str) -> Option<&'r SkippedPlugin> {
+    let mut all = renderer.skipped().iter();
+    all.find(|it| it.declared.as_ref().is_some_and(|it| it.name == name))
 }
 
 /// The loaded revisions that may be used.
@@ -150,20 +164,18 @@ impl Plugins {
         );
         let loaded = on_thread(move || loader.load(&set, mode, &reuse, &host)).await;
         let LoadedPlugins { renderer, warnings } = loaded?.map_err(LoadError::Refused)?;
-        let is_skipped = |plugin: &&ResolvedPlugin| {
-            !plugin.settings.disabled && renderer.generation().plugin(&plugin.name).is_none()
-        };
-        let known = |name: &str| {
-            let mut skipped = renderer.skipped().iter();
-            let is_it =
-                |it: &&SkippedPlugin| it.declared.as_ref().is_some_and(|it| it.name == name);
-            skipped.find(is_it).map(|it| it.why.clone())
-        };
-        let skipped = spec.plugins.iter().filter(is_skipped).map(|plugin| {
+        let skipped = spec.plugins.iter().filter_map(|plugin| {
+            let skipped = skipped(&renderer, &plugin.name);
+            if plugin.settings.disabled
+                || skipped.is_some_and(|it| it.is_disabled)
+                || renderer.generation().plugin(&plugin.name).is_some()
+            {
+                return None;
+            }
             let why = unavailable.get(&plugin.name).cloned();
-            let why = why.or_else(|| known(&plugin.name));
+            let why = why.or_else(|| Some(skipped?.why.clone()));
             let why = why.unwrap_or_else(|| "this release cannot load it".to_owned());
-            (plugin.name.clone(), why)
+            Some((plugin.name.clone(), why))
         });
         let skipped: BTreeMap<_, _> = skipped.collect();
         // Without a change, what is held stays, so that nothing follows it in vain.
@@ -227,16 +239,6 @@ async fn content(
             .await
             .map_err(too_slow)
             .flatten(),
-    }
-}
-
-impl SourceError {
-    /// Returns what is wrong.
-    #[must_use]
-    pub fn message(&self) -> &str {
-        match self {
-            Self::Retry { message, .. } | Self::Refused(Problem { message, .. }) => message,
-        }
     }
 }
 

@@ -8,6 +8,7 @@
 //! `permitted` asks the API server whether the controller may do what plugins need. `audit` tells about it. `objects` has what is kept of both
 //! kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the content of plugins. `loading` loads a
 //! revision, `memory` has what the leader remembers, `difference` says what two revisions do not have in common, and `page` shows comparisons.
+//! `retry` has the pauses before something is tried again, and `words` texts of a status.
 
 mod audit;
 mod boundary;
@@ -24,9 +25,11 @@ mod permitted;
 mod proposer;
 mod resolver;
 mod restore;
+mod retry;
 mod roller;
 pub(crate) mod rollout;
 mod status;
+mod words;
 
 use std::{
     sync::{
@@ -38,7 +41,7 @@ use std::{
 
 pub use boundary::{
     ClusterPlugins, FetchedPlugin, LoadedPlugins, Mode, Pinned, PluginCondition, PluginLoader,
-    PluginSource, Problem, Refusal, SourceError, Verified,
+    PluginSource, Problem, Refusal, SourceError, Verified, is_newer,
 };
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;

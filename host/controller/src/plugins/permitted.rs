@@ -14,7 +14,9 @@ use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec};
 use super::{PluginCondition, Plugins, Problem, loading::LoadedRevision};
 use crate::{
     client::message_of,
-    rbac::{plugin_role, plugin_role_name},
+    kubernetes::kind_of,
+    rbac::{Note, PluginRole, plugin_role, plugin_role_name},
+    watch::discover,
 };
 
 /// How many questions are asked at the same time.
@@ -44,23 +46,20 @@ impl Plugins {
             .iter()
             .filter(|it| !matches!(it.origin, Origin::BuiltIn(_)))
             .filter(|it| self.built_in_instead(it).is_none());
-        let needed: BTreeMap<_, _> = added
+        let roles: BTreeMap<_, _> = added
             .filter_map(|it| {
                 let claims = &generation.plugin(&it.name)?.manifest.claims;
-                let rules = plugin_role(&it.name, claims)?.cluster_role.rules;
-                Some((it.name.as_str(), permissions(&rules.unwrap_or_default())))
+                Some((it.name.as_str(), plugin_role(&it.name, claims)?))
             })
             .collect();
-        let all: BTreeSet<_> = needed.values().flatten().cloned().collect();
-        let missing = match self.denied(all).await {
-            Ok(denied) if denied.is_empty() => return BTreeMap::new(),
-            Ok(denied) => denied,
+        let (needed, missing) = match self.needed_and_denied(&roles).await {
+            Ok(both) => both,
             Err(error) => {
                 let message = format!(
                     "the API server does not say what the controller may do: {}; it is asked again",
                     message_of(&error)
                 );
-                let names = needed.keys().map(|name| (*name).to_owned());
+                let names = roles.keys().map(|name| (*name).to_owned());
                 return names
                     .map(|name| (name, problem("Unknown", message.clone())))
                     .collect();
@@ -75,6 +74,54 @@ impl Plugins {
             (!missing.is_empty()).then(|| (name.to_owned(), problem("MissingPermissions", message)))
         });
         lacking.collect()
+    }
+
+    /// Returns the permissions that each plugin needs, and those that the controller does not have.
+    async fn needed_and_denied<'p>(
+        &self,
+        roles: &BTreeMap<&'p str, PluginRole>,
+    ) -> Result<
+        (
+            BTreeMap<&'p str, BTreeSet<Permission>>,
+            BTreeSet<Permission>,
+        ),
+        kube::Error,
+    > {
+        let mut needed = BTreeMap::new();
+        for (plugin, role) in roles {
+            needed.insert(*plugin, self.needed(role).await?);
+        }
+        let all = needed.values().flatten().cloned().collect();
+        let denied = self.denied(all).await?;
+        Ok((needed, denied))
+    }
+
+    /// Returns the permissions of a role. Resources whose names are guessed there have those that the API server serves, as lookups do.
+    async fn needed(&self, role: &PluginRole) -> Result<BTreeSet<Permission>, kube::Error> {
+        let mut needed = permissions(role.cluster_role.rules.as_deref().unwrap_or_default());
+        for note in &role.notes {
+            let Note::Guessed {
+                resource,
+                kind,
+                api_version,
+            } = note
+            else {
+                continue;
+            };
+            let kind = kind_of(api_version, kind);
+            if let Some((served, _)) = discover(&self.client, &kind).await? {
+                let rename =
+                    |it: Permission| match it.group == kind.group && it.resource == *resource {
+                        true => Permission {
+                            resource: served.plural.clone(),
+                            ..it
+                        },
+                        false => it,
+                    };
+                needed = needed.into_iter().map(rename).collect();
+            }
+        }
+        Ok(needed)
     }
 
     /// Returns the permissions that the controller does not have.

@@ -10,11 +10,11 @@ use trainyard_config::policy_plugin::PluginRevisionSpec;
 
 use super::{
     Leader, Mode, PluginCondition, Problem,
-    follower::backoff,
     loading::LoadError,
     memory::Proposed,
     objects::PolicyPluginState,
     resolver::FOLLOWS,
+    retry::backoff,
     rollout::{Proposal, RevisionFacts, proposal, running},
 };
 use crate::kubernetes::code;
@@ -99,22 +99,27 @@ impl Leader {
     }
 
     fn inputs(&self) -> Inputs {
-        let all = self.plugins.policies.objects().into_iter();
-        let mut policies: Vec<_> = all.map(|(name, state)| (name.0, state)).collect();
-        policies.sort_by(|a, b| a.0.cmp(&b.0));
         let revisions = self.plugins.facts();
         let wanted = self.note_seen(&revisions);
         let exists = |wanted: &String| revisions.iter().any(|it| it.hash == *wanted);
         let asked = revisions.iter().filter(|it| it.asked.retry);
         let asked = asked.map(|it| it.number).collect();
         Inputs {
-            policies,
+            policies: self.policies(),
             runs: running(&revisions).is_some(),
             // One that was created and is not seen yet was not deleted.
             is_deleted: wanted.as_ref().is_some_and(|it| !exists(it))
                 && self.proposed().seen.wanted == wanted,
             asked,
         }
+    }
+
+    /// Returns the PolicyPlugins, by name.
+    fn policies(&self) -> Vec<(Arc<str>, Arc<PolicyPluginState>)> {
+        let all = self.plugins.policies.objects().into_iter();
+        let mut policies: Vec<_> = all.map(|(name, state)| (name.0, state)).collect();
+        policies.sort_by(|a, b| a.0.cmp(&b.0));
+        policies
     }
 
     /// Notes which revisions there are. Returns the digest of the plugins that the PolicyPlugins ask for.
@@ -152,12 +157,7 @@ impl Leader {
         if !plugins.are_policies_known() {
             return None;
         }
-        let mut policies = plugins.policies.objects();
-        policies.sort_by(|a, b| a.0.cmp(&b.0));
-        let policies: Vec<_> = policies
-            .into_iter()
-            .map(|(name, state)| (name.0, state))
-            .collect();
+        let policies = self.policies();
         let mut proposed = Proposed::default();
         for (name, state) in &policies {
             proposed.plugin_mut(name).generation = Some(state.generation);

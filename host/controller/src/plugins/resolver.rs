@@ -8,7 +8,7 @@ use trainyard_config::policy_plugin::{
 };
 
 use super::{
-    Leader, Pinned, PluginCondition, Problem, SourceError, Verified, memory::Proposed,
+    Leader, Pinned, PluginCondition, Problem, SourceError, Verified, is_newer, memory::Proposed,
     objects::PolicyPluginState,
 };
 
@@ -223,13 +223,9 @@ fn invalid(problem: &str) -> SourceError {
 
 /// Whether a tag was moved to other content that is not newer than that of the newest revision.
 fn is_moved_back(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
-    let version =
-        |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
     newest.digest != resolved.digest
         && newest.digest.is_some()
-        && version(newest)
-            .zip(version(resolved))
-            .is_none_or(|(newest, resolved)| resolved.cmp_precedence(&newest).is_le())
+        && !is_newer(resolved.version.as_deref(), newest.version.as_deref())
 }
 
 #[cfg(test)]

@@ -11,13 +11,14 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 use super::{
     Leader, Mode,
     difference::{changed, removed},
-    follower::{backoff, cut, skipped_in_words},
     loading::{LoadError, LoadedRevision},
     memory::Candidate,
     objects::RevisionState,
+    retry::backoff,
     rollout::{
         CandidateFacts, Facts, NewStage, Next, RevisionFacts, Watched, next, rolling, running,
     },
+    words::{cut, skipped_in_words},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -153,6 +154,7 @@ impl Leader {
         };
         let before = state.status.clone();
         let loaded = plugins.loaded.any(&of.name);
+        let signers = loaded.as_ref().map(|loaded| loaded.signers.clone());
         let plan = loaded.map(|loaded| loaded.generation.plan().to_string());
         let since = before.as_ref().filter(|_| !new.begins);
         let since = since.and_then(|status| status.since.clone());
@@ -169,6 +171,9 @@ impl Leader {
             reason: new.reason.to_owned(),
             message: new.message.clone(),
             plan: plan.or_else(|| before.as_ref()?.plan.clone()),
+            signers: signers
+                .or_else(|| Some(before.as_ref()?.signers.clone()))
+                .unwrap_or_default(),
             shadow: summary.or_else(|| before.as_ref()?.shadow.clone()),
             replicas: Vec::new(),
         };

@@ -70,6 +70,7 @@ pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
 use flow::Flow;
 use live_cluster::LiveCluster;
+pub use live_cluster::MANAGER;
 pub(crate) use live_cluster::{creating, merging};
 pub use object_ref::ObjectRef;
 use outcome::Report;

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 22] = [
+const KINDS: [(&str, &str, &str, bool); 23] = [
     (
         "TrainJob",
         "trainjobs",
@@ -57,6 +57,8 @@ const KINDS: [(&str, &str, &str, bool); 22] = [
     ("Event", "events", "v1", true),
     ("Node", "nodes", "v1", false),
     ("Pod", "pods", "v1", true),
+    // Its plural does not follow from the kind.
+    ("Queue", "kai-queues", "scheduling.run.ai/v2", false),
     (
         "TokenReview",
         "tokenreviews",

@@ -144,6 +144,8 @@ struct Content {
     refused: Mutex<BTreeMap<String, Problem>>,
     /// What the loader cannot load.
     broken: Mutex<BTreeSet<String>>,
+    /// The plugins whose feature gate is off.
+    gated: Mutex<BTreeSet<String>>,
     pins: AtomicUsize,
     loads: AtomicUsize,
     /// The built-in plugin of this program, which is shipped with it.
@@ -203,6 +205,11 @@ impl Registry {
     /// Lets the loader refuse a plugin.
     pub(crate) fn break_it(&self, artifact: &Artifact) {
         self.0.broken.lock().unwrap().insert(artifact.digest());
+    }
+
+    /// Turns the feature gate of a plugin off.
+    pub(crate) fn turn_off(&self, artifact: &Artifact) {
+        self.0.gated.lock().unwrap().insert(artifact.digest());
     }
 
     /// Ships a plugin with the program, as another image does.
@@ -337,6 +344,19 @@ impl PluginLoader for Registry {
             let Some(digest) = plugin.digest.clone() else {
                 continue;
             };
+            let skip = |why: &str, is_disabled| SkippedPlugin {
+                declared: Some(Declared {
+                    name: plugin.name.clone(),
+                    active_when: plugin.active_when.as_ref().unwrap().parse().unwrap(),
+                    exemptions: trainyard_model::plugin_info::Exemptions::default(),
+                }),
+                why: why.to_owned(),
+                is_disabled,
+            };
+            if self.0.gated.lock().unwrap().contains(&digest) {
+                skipped.push(skip("the feature gate Tests is off", true));
+                continue;
+            }
             let artifact = self.0.artifacts.lock().unwrap().get(&digest).cloned();
             let is_broken = self.0.broken.lock().unwrap().contains(&digest);
             match artifact.filter(|_| content.is_ok() && !is_broken) {
@@ -356,15 +376,9 @@ impl PluginLoader for Registry {
                         message: "it is not a component; build it again".to_owned(),
                     },
                 }),
-                None => skipped.push(SkippedPlugin {
-                    declared: Some(Declared {
-                        name: plugin.name.clone(),
-                        active_when: plugin.active_when.as_ref().unwrap().parse().unwrap(),
-                        exemptions: trainyard_model::plugin_info::Exemptions::default(),
-                    }),
-                    why: format!("{} is not available", plugin.name),
-                    is_disabled: false,
-                }),
+                None => {
+                    skipped.push(skip(&format!("{} is not available", plugin.name), false));
+                }
             }
         }
         if !refusals.is_empty() {

@@ -51,7 +51,7 @@ fn is_mark_of_theirs(seen: &Seen<'_>, pods: &str) -> bool {
         let whole = [
             (format!("{pods}.metadata"), json!({*list: {*key: group}})),
             (format!("{pods}.metadata.{list}"), json!({*key: group})),
-            (format!("{pods}.metadata.{list}.{key}"), group.clone()),
+            (format!("{pods}.metadata.{list}[{key}]"), group.clone()),
         ];
         let mut places = whole.iter();
         places.any(|(path, value)| seen.path() == path && theirs == Some(value))
@@ -110,7 +110,8 @@ pub(super) fn requests(seen: &Seen<'_>) -> bool {
     if !(is_gang(seen) && seen.path().starts_with(MIN_RESOURCES)) {
         return false;
     }
-    let resource = seen.path().strip_prefix("spec.minResources.");
+    let resource = seen.path().strip_prefix("spec.minResources[");
+    let resource = resource.and_then(|resource| resource.strip_suffix(']'));
     let is_limit_alone = |resources: &Value| {
         let limits = resources["limits"].as_object().into_iter().flatten();
         let mut alone = limits.filter(|(name, _)| resources["requests"][*name].is_null());
@@ -170,7 +171,7 @@ pub(super) fn queue_of_others(seen: &Seen<'_>) -> bool {
     let is_it = |job: &Value| {
         let name = job["name"].as_str().unwrap_or_default();
         let pods = format!("spec.replicatedJobs[{name}].template.spec.template");
-        let path = format!("{pods}.metadata.annotations.{QUEUE}");
+        let path = format!("{pods}.metadata.annotations[{QUEUE}]");
         seen.path() == path
             && can_be_outside(seen, job)
             && queue(&job["template"]["spec"]["template"]["metadata"]).is_none()

@@ -131,7 +131,7 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let panics = seen
         .their_refusal()
         .is_some_and(|refusal| refusal.by == "panic" && seen.policy()["jax"].is_object());
-    let everywhere = path.starts_with("data.") || nodes || panics;
+    let everywhere = path.starts_with("data[") || nodes || panics;
     seen.replicated_jobs()
         .filter(labelled)
         .any(|job| everywhere || changed && seen.is_of(job))

@@ -1,5 +1,7 @@
 //! A TrainJob or runtime that is rendered by two generations.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use trainyard_divergences::difference::{Answer, Difference, differences};
@@ -87,10 +89,11 @@ async fn fields(old: Vec<Value>, new: Vec<Value>) -> Vec<String> {
             }
             _ => None,
         });
-        fields.collect::<Vec<_>>()
+        // Two keys of a map are one field.
+        fields.collect::<BTreeSet<_>>()
     };
     match spawn_blocking(compare).await {
-        Ok(fields) if !fields.is_empty() => fields,
+        Ok(fields) if !fields.is_empty() => fields.into_iter().collect(),
         // Such as the order of a list that has none.
         _ => vec!["in its form only".to_owned()],
     }

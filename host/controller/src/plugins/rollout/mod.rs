@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 pub(crate) use proposal::{Proposal, proposal};
-pub(crate) use rolling::{PROGRESSES, UNCOMPARED};
+pub(crate) use rolling::{COMPARES, PROGRESSES, UNCOMPARED};
 use trainyard_config::policy_plugin::Stage;
 
 use crate::declared::RolloutSettings;

@@ -14,6 +14,9 @@ use super::{
 pub(super) const REMOVES: &str = "RemovesPlugins";
 pub(super) const REFUSES: &str = "NewRefusals";
 
+/// The reason of a revision that is compared.
+pub(crate) const COMPARES: &str = "Comparing";
+
 /// The reason of a share that grows, and those of one that does not.
 pub(crate) const PROGRESSES: &str = "Progressing";
 const UNWATCHED: &str = "NotWatched";
@@ -91,7 +94,7 @@ impl Rolling<'_> {
             Some(Stage::Share) => self.share(running),
             _ => {
                 let message = format!("compared with revision {}", running.number);
-                write(*number, Stage::Shadow, "Comparing", message)
+                write(*number, Stage::Shadow, COMPARES, message)
             }
         }
     }

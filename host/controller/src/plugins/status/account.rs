@@ -1,7 +1,6 @@
 //! What is so about a plugin: what became of its PolicyPlugin, and which revisions have it. All of its status follows from this.
 
 use trainyard_config::policy_plugin::ResolvedPlugin;
-use trainyard_render::SkippedPlugin;
 
 use super::{KnownRevision, StatusFacts};
 use crate::plugins::{
@@ -110,10 +109,7 @@ impl<'f> InRevision<'f> {
         }
         let renderer = loaded.generation.renderer();
         let Some(plugin) = renderer.generation().plugin(name) else {
-            let mut skipped = renderer.skipped().iter();
-            let is_it =
-                |it: &&SkippedPlugin| it.declared.as_ref().is_some_and(|it| it.name == *name);
-            return Use::GateOff(skipped.find(is_it).map_or("", |it| &it.why));
+            return Use::GateOff(loaded.left_out(name).unwrap_or_default());
         };
         // A built-in plugin has no digest in a revision.
         match self.plugin.digest.as_deref() {

@@ -377,7 +377,9 @@ fn used(running: &InRevision<'_>, is_built_in_newer: bool) -> Found {
         Use::GateOff(why) => of(
             ConditionStatus::False,
             GATE_OFF,
-            format!("PluginRevision {name} runs without it: {why}"),
+            format!(
+                "PluginRevision {name} runs without it: {why}; turn it on, or delete the PolicyPlugin"
+            ),
         ),
         Use::NotLoaded => of(
             ConditionStatus::False,

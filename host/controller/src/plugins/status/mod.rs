@@ -157,7 +157,7 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
         let claims = plugin.manifest.claims.iter();
         Some(
             claims
-                .map(|(verb, path)| format!("{verb} {path}"))
+                .map(|(verb, path)| format!("{} {path}", verb.list()))
                 .collect(),
         )
     });

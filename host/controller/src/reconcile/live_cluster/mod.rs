@@ -51,7 +51,7 @@ use crate::{
 };
 
 /// The field manager of everything that is written.
-pub(crate) const MANAGER: &str = "trainer";
+pub const MANAGER: &str = "trainer";
 
 /// The cluster of one reconcile of one TrainJob.
 pub(super) struct LiveCluster<'a> {
