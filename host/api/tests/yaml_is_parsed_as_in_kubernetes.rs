@@ -274,11 +274,17 @@ fn merge_keys_are_supported() {
     ] {
         assert_eq!(one(text).unwrap_err(), ErrorKind::Merge, "{text}");
     }
-    let twice = "d: {<<: {b: 1}, b: 2, b: 3}";
-    assert_eq!(
-        one(twice).unwrap_err(),
-        ErrorKind::DuplicateKey("b".to_owned())
-    );
+    // kubectl takes one of 1 and "1" at random.
+    for (twice, key) in [
+        ("d: {<<: {b: 1}, b: 2, b: 3}", "b"),
+        ("d: {<<: {1: 2}, \"1\": 1}", "1"),
+        ("d: {\"1\": 1, <<: {1: 2}}", "1"),
+        ("d: {<<: [{y: 1}, {\"true\": 2}]}", "true"),
+        ("d: {<<: {1.50: 1}, <<: {\"1.5\": 2}}", "1.5"),
+    ] {
+        let duplicate = ErrorKind::DuplicateKey(key.to_owned());
+        assert_eq!(one(twice).unwrap_err(), duplicate, "{twice}");
+    }
 }
 
 #[test]
@@ -339,6 +345,7 @@ fn empty_documents_are_counted_and_skipped() {
 }
 
 /// kubectl splits a file at lines with `---` alone, and reads the first document of each part. Its parser ends lines at three further characters.
+/// A carriage return alone ends a line for its parser, but not for what splits the file.
 #[test]
 fn what_kubectl_reads_differently_is_refused() {
     let errors = |text: &str| -> Vec<_> {
@@ -367,14 +374,15 @@ fn what_kubectl_reads_differently_is_refused() {
     ] {
         assert_eq!(errors(text), [], "{text:?}");
     }
-    for found in ['\u{85}', '\u{2028}', '\u{2029}'] {
+    for found in ['\r', '\u{85}', '\u{2028}', '\u{2029}'] {
         for text in [
             format!("ok: 1\n---\na: 1 # c{found}  b: 2\n"),
             format!("ok: 1\n---\na: '1{found}2'\n"),
+            format!("ok: 1\n---\na: 123{found}---{found}b: 2"),
         ] {
             let all = errors(&text);
             assert!(
-                matches!(&*all, [(ErrorKind::LineBreak(it), 3, 9 | 6)] if *it == found),
+                matches!(&*all, [(ErrorKind::LineBreak(it), 3, 6 | 7 | 9)] if *it == found),
                 "{text:?} {all:?}"
             );
             assert_eq!(yaml::read(&text).len(), 2);
@@ -387,6 +395,38 @@ fn what_kubectl_reads_differently_is_refused() {
             "{error}"
         );
     }
+    // Its parser ends the name of an anchor at other characters, and reads what follows them.
+    for (text, column) in [
+        ("a: &b:--no-upload c", 4),
+        ("a: &b?c d", 4),
+        ("a: !!str &b:c d", 4),
+        ("a: !b&c &b:c d", 4),
+        ("a: !!str # &b\n  &b:c d", 4),
+        ("&b.c d: 1", 1),
+        ("a: [é, &b:c d]", 8),
+        ("a: &b:c {d: e}", 4),
+        ("a: &b:c\n- d", 4),
+        ("a: &\u{e9}", 4),
+    ] {
+        let text = format!("ok: &fine 1\r\nb: *fine\r\n{text}\n");
+        let wanted = [(ErrorKind::AnchorName, 3, column)];
+        assert_eq!(errors(&text), wanted, "{text:?}");
+    }
+    let fine =
+        "a: [&b-_9, &c d, {e: &f}] # &g:h\ni: '&j:k'\n*c : &l !!str\n\nm: !n\n  &o\n  p: 1\n";
+    assert_eq!(errors(fine), []);
+}
+
+/// kubectl looks for `{` in the first bytes, and otherwise reads YAML, of which it takes the first document.
+#[test]
+fn json_values_after_much_white_space_are_not_hidden() {
+    let second = |spaces: usize| {
+        let text = format!("{}{{\"a\": 1}}\n{{\"a\": 2}}\n", " ".repeat(spaces));
+        let second = yaml::read(&text).swap_remove(1);
+        second.map(|it| it.value).map_err(|error| error.line)
+    };
+    assert_eq!(second(4095), Ok(json!({"a": 2})));
+    assert_eq!(second(4096), Err(2));
 }
 
 #[test]

@@ -289,7 +289,8 @@ impl Mapping {
             "a mapping"
         };
         let key = node.scalar.ok_or(ErrorKind::Key(what))?.into_key()?;
-        if self.map.contains_key(&key) && !self.merged.contains(&key) {
+        let overrides = self.merged.contains(&key) && scalar::is_text(&key);
+        if self.map.contains_key(&key) && !overrides {
             return Err(ErrorKind::DuplicateKey(key));
         }
         Ok(key)
@@ -314,6 +315,10 @@ impl Mapping {
 
     fn merge_map(&mut self, map: Map<String, Value>, budget: &mut Budget) -> Result<(), ErrorKind> {
         for (key, value) in map {
+            // To go-yaml, 1 and "1" are two keys. Which one becomes that of the JSON is random.
+            if self.map.contains_key(&key) && !scalar::is_text(&key) {
+                return Err(ErrorKind::DuplicateKey(key));
+            }
             // Once for the mapping, and once for the set of merged keys.
             budget.take_member(self.map.len(), &key)?;
             budget.take_member(self.merged.len(), &key)?;

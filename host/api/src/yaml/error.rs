@@ -22,9 +22,9 @@ pub enum ErrorKind {
     /// The text is not YAML.
     #[error("invalid YAML: {0}")]
     Syntax(String),
-    /// A character that ends a line for kubectl, and not in YAML 1.2, so that both read different values.
+    /// A character that ends a line for some readers of YAML only, so that they read different values.
     #[error(
-        "the character U+{:04X} ends a line for kubectl, so what follows it is not what it seems; remove it, or write it as \"\\u{:04x}\" in double quotes",
+        "the character U+{:04X} does not end a line for all readers of YAML, so kubectl may read other values; write a line feed or a space instead, or \"\\u{:04x}\" in double quotes",
         u32::from(*.0),
         u32::from(*.0)
     )]
@@ -43,6 +43,11 @@ pub enum ErrorKind {
     /// A key that is not possible in JSON.
     #[error("a key must be a string, but this one is {0}; quote it")]
     Key(&'static str),
+    /// An anchor whose name kubectl ends earlier, and takes the rest for a value.
+    #[error(
+        "kubectl may read a part of this anchor's name as a value; use only letters from A to Z, digits, - and _ in it"
+    )]
+    AnchorName,
     /// An alias of an anchor that is not in this document.
     #[error("this alias refers to an anchor that is not in this document")]
     UnknownAlias,

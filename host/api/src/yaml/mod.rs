@@ -4,6 +4,7 @@
 //! YAML 1.1 (`y`, `on`, `No`), `0755` as an octal number, and so on. A TrainJob must mean the same here. The syntax is parsed by
 //! `saphyr-parser`; only the resolution is our own. Duplicate keys are errors, as in Kubernetes' strict decoding.
 
+mod anchor;
 mod budget;
 mod build;
 mod error;
@@ -13,6 +14,7 @@ mod scalar;
 mod split;
 mod write;
 
+use anchor::AnchorNames;
 pub use budget::{Budget, MAX_ALIAS_BYTES, MAX_VALUE_BYTES, memory_of};
 use build::Builder;
 pub use error::{Error, ErrorKind};
@@ -26,6 +28,9 @@ pub use write::{write, write_documents};
 
 /// The maximum depth of nested lists and mappings.
 pub const MAX_DEPTH: usize = 127;
+
+/// The bytes in which kubectl looks for the first `{` of JSON.
+const JSON_STARTS_WITHIN: usize = 4096;
 
 /// The maximum number of errors that are listed in one run.
 pub(crate) const MAX_ERRORS: usize = 1000;
@@ -64,7 +69,8 @@ pub fn read(text: &str) -> Vec<Result<Document, Error>> {
 /// Parses one of several texts that share a budget.
 pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
     let text = without_mark(text);
-    if !text.trim_start().starts_with('{') {
+    let content = text.trim_start();
+    if !content.starts_with('{') || text.len() - content.len() >= JSON_STARTS_WITHIN {
         return read_yaml(text, budget);
     }
     let before = budget.clone();
@@ -121,10 +127,13 @@ fn read_yaml(text: &str, budget: &mut Budget) -> Vec<Result<Document, Error>> {
     results
 }
 
-/// Finds a character that ends a line for kubectl alone, with its line and column, both from 1.
+/// Finds a character that not all readers of YAML take for the end of a line, with its line and column, both from 1.
 fn line_break(text: &str) -> Option<(ErrorKind, (usize, usize))> {
-    let is_break = |character: char| matches!(character, '\u{85}' | '\u{2028}' | '\u{2029}');
-    let (at, found) = text.char_indices().find(|(_, it)| is_break(*it))?;
+    let is_break = |at: usize, found: char| match found {
+        '\r' => !text.get(at + 1..).unwrap_or_default().starts_with('\n'),
+        _ => matches!(found, '\u{85}' | '\u{2028}' | '\u{2029}'),
+    };
+    let (at, found) = text.char_indices().find(|(at, it)| is_break(*at, *it))?;
     let before = text.get(..at).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     let place = (before.matches('\n').count() + 1, line.chars().count() + 1);
@@ -151,6 +160,7 @@ fn read_chunk(
             kind,
         }));
     }
+    let mut names = AnchorNames::of(chunk.text);
     for event in Parser::new_from_str(chunk.text) {
         let outcome = match event {
             Ok((Event::DocumentStart(is_marked), span)) if !is_marked && *counted > before => {
@@ -184,7 +194,13 @@ fn read_chunk(
                 });
                 kept.map_err(|kind| (kind, (span.start.line(), span.start.col())))
             }
-            Ok((event, span)) => builder.event(event, (span.start.line(), span.start.col())),
+            Ok((event, span)) => {
+                let at = (span.start.line(), span.start.col());
+                let checked = names.check(&event, span.start.index());
+                checked
+                    .map_err(|kind| (kind, at))
+                    .and_then(|()| builder.event(event, at))
+            }
             Err(error) => {
                 let at = (error.marker().line(), error.marker().col());
                 Err((ErrorKind::Syntax(error.info().to_owned()), at))

@@ -123,6 +123,11 @@ fn decode_binary(text: &str) -> Option<String> {
     String::from_utf8(STANDARD.decode(joined).ok()?).ok()
 }
 
+/// Whether a key with this text can only have been a string.
+pub(super) fn is_text(key: &str) -> bool {
+    matches!(resolve_plain(key), Scalar::Text(_))
+}
+
 /// Resolves a scalar without quotes and without a tag.
 fn resolve_plain(text: &str) -> Scalar {
     if let Some(scalar) = resolve_word(text) {
