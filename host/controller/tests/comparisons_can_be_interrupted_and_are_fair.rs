@@ -120,23 +120,68 @@ async fn of_a_namespace_and_of_a_runtime_a_limited_number_is_compared() {
     controller.stop().await;
 }
 
+/// Puts TrainJobs into a namespace, with a runtime there.
+fn put_with_own_runtime(world: &World, namespace: &str, name: &str, count: usize) {
+    let mut of_namespace = runtime("own", &["stamp"]);
+    of_namespace["kind"] = "TrainingRuntime".into();
+    of_namespace["metadata"]["namespace"] = namespace.into();
+    world.cluster.put(of_namespace);
+    for number in 0..count {
+        let mut train_job = job(namespace, &format!("{name}-{number}"), "own", true);
+        train_job["spec"]["runtimeRef"]["kind"] = "TrainingRuntime".into();
+        world.cluster.put(train_job);
+    }
+}
+
+/// The plugin exhausts its limits for TrainJobs named `slow`, and refuses those of another name.
+fn slow(version: &'static str, refused: &'static str) -> Artifact {
+    Artifact::stamp("stamp", version).runs(move |call: &mut Call| {
+        let job = call.context_job(Call::CONTEXT)?;
+        let name = call.job_name(job)?;
+        if name.starts_with("slow") {
+            let limit = Limit::Fuel(1);
+            return Err(CallFailure::Limit {
+                limit,
+                method: None,
+            });
+        }
+        if name.starts_with(refused) {
+            return Err(CallFailure::Trap {
+                kind: "unreachable".to_owned(),
+                message: None,
+            });
+        }
+        let info = call.context_info(Call::CONTEXT)?;
+        Ok(call.info_set_annotation(info, STAMP, version)?)
+    })
+}
+
+/// TrainJobs of others whose calls exhaust their limits with both revisions cannot hide what only the new one refuses.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_refused_is_found_beside_namespaces_that_exhaust_all_limits() {
+    let world = world(&slow("1.0.0", "nothing"));
+    for number in 0..6 {
+        put_with_own_runtime(&world, &format!("a-{number}"), "slow", 7);
+    }
+    put_with_own_runtime(&world, "z", "victim", 1);
+    let controller = world.start("one").await;
+    world.until_stamped("z", "victim-0", "1.0.0").await;
+    world.upgrade(&slow("2.0.0", "victim"));
+    world
+        .until_condition("stamp", "Active", "False", "NewRefusals")
+        .await;
+    let shadow = &world.cluster.all("pluginrevisions")[1]["status"]["shadow"];
+    assert_eq!(shadow["refused"], 1);
+    controller.stop().await;
+}
+
 /// Each of these renderings takes as long as the limits allow.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn of_calls_that_exhaust_their_limits_a_limited_number_is_made() {
     for (namespaces, wanted) in [(1, 5), (3, 15), (6, 20)] {
         let world = world(&Artifact::stamp("stamp", "1.0.0"));
-        let names: Vec<_> = (0..namespaces).map(|it| format!("slow-{it}")).collect();
-        for namespace in &names {
-            let mut of_namespace = runtime("own", &["stamp"]);
-            of_namespace["kind"] = "TrainingRuntime".into();
-            of_namespace["metadata"]["namespace"] = namespace.as_str().into();
-            world.cluster.put(of_namespace);
-            for number in 0..7 {
-                let name = format!("slow-{number}");
-                let mut train_job = job(namespace, &name, "own", true);
-                train_job["spec"]["runtimeRef"]["kind"] = "TrainingRuntime".into();
-                world.cluster.put(train_job);
-            }
+        for number in 0..namespaces {
+            put_with_own_runtime(&world, &format!("slow-{number}"), "slow", 7);
         }
         let controller = world.start("one").await;
         let count = 1 + 7 * namespaces;

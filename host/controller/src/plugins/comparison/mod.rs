@@ -64,12 +64,12 @@ impl Exhausting {
         Self(AtMost::new(EXHAUSTING_OF_NAMESPACE))
     }
 
-    /// Whether one more of a namespace is rendered.
+    /// Whether one more of a namespace is rendered. One that has exhausted nothing always has room, so that others cannot hide what fails there.
     fn has_room(&self, namespace: &Arc<str>) -> bool {
-        self.0.has_room(namespace) && !self.is_full()
+        self.0.has_room(namespace) && (!self.is_full() || !self.0.has_any(namespace))
     }
 
-    /// Whether none is rendered any more.
+    /// Whether no more are rendered of namespaces that have exhausted a call.
     fn is_full(&self) -> bool {
         self.0.count().0 >= EXHAUSTING
     }

@@ -10,7 +10,7 @@ use trainyard_config::policy_plugin::{ShadowDifference, ShadowSummary};
 use super::{
     Comparer, Exhausting,
     pair::{Pair, judge},
-    subjects::{runtimes, train_jobs},
+    subjects::{in_turns, runtimes, train_jobs},
 };
 use crate::{generation::Generation, plugins::rollout::Comparison, reconcile::Stores};
 
@@ -45,8 +45,9 @@ impl Comparer {
         (old, new): (&Arc<Generation>, &Arc<Generation>),
         changed: &[String],
     ) -> Compared {
-        let mut subjects = runtimes(stores);
-        subjects.extend(train_jobs(&self.reconciler, stores));
+        let of_train_jobs = train_jobs(&self.reconciler, stores);
+        let subjects = runtimes(stores).into_iter().chain(of_train_jobs);
+        let subjects = in_turns(subjects.map(|it| (it.key.namespace.clone(), it)));
         let (mut summary, mut not_compared) = (ShadowSummary::default(), 0);
         let mut fields: BTreeMap<String, ShadowDifference> = BTreeMap::new();
         let mut exhausting = Exhausting::new();

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc};
 use super::{
     Comparer, Exhausting,
     pair::{Pair, Rendered, judge},
-    subjects::{AtMost, IN_ALL, OF_NAMESPACE, Subject},
+    subjects::{AtMost, IN_ALL, OF_NAMESPACE, Subject, in_turns},
 };
 use crate::{
     fair::Worker,
@@ -53,7 +53,8 @@ impl Comparer {
             ..Failures::default()
         };
         let (mut still, mut exhausting) = (Checked::new(), Exhausting::new());
-        for (key, job) in jobs {
+        let jobs = jobs.into_iter().map(|it| (it.0.namespace.clone(), it));
+        for (key, job) in in_turns(jobs) {
             // Each call of a plugin that hangs everywhere takes as long as its limits allow.
             if found.are_too_many() {
                 break;

@@ -40,6 +40,11 @@ impl<G: Eq + Hash> AtMost<G> {
         admitted.unwrap_or_default() < self.most
     }
 
+    /// Whether one of a group was admitted.
+    pub(super) fn has_any(&self, group: &G) -> bool {
+        self.admitted.contains_key(group)
+    }
+
     /// Admits one of a group; `false` if the group has no room.
     pub(super) fn admits(&mut self, group: G) -> bool {
         let has_room = self.has_room(&group);
@@ -99,7 +104,9 @@ pub(super) fn train_jobs(reconciler: &Reconciler, stores: &Stores) -> Vec<Subjec
 }
 
 /// Returns the first of each group, then the second of each, and so on. Otherwise, the order is kept.
-fn in_turns<G: Eq + Hash, T>(all: impl Iterator<Item = (G, T)>) -> impl Iterator<Item = T> {
+pub(super) fn in_turns<G: Eq + Hash, T>(
+    all: impl Iterator<Item = (G, T)>,
+) -> impl Iterator<Item = T> {
     let mut turns = HashMap::<G, usize>::new();
     let with_turn = all.map(|(group, one)| {
         let turn = turns.entry(group).or_default();
