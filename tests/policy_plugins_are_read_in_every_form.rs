@@ -189,6 +189,20 @@ fn commands_take_policy_plugins_among_their_files() {
 }
 
 #[test]
+fn a_disabled_plugin_needs_no_file() {
+    let site = Site::new();
+    let source = "source: {file: {name: gone.wasm}}, disabled: true";
+    site.write("policy.yaml", &rack(source));
+    let output = site.run(&["plan", "--policy", "policy.yaml"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    let warning = "PolicyPlugin rack: spec.source: `gone.wasm` is not in the plugin directory";
+    assert!(printed.contains(warning), "{printed}");
+    let end = "; the plugin is disabled, so it is not needed";
+    assert!(printed.contains(end), "{printed}");
+}
+
+#[test]
 fn errors_name_the_place_of_what_is_wrong() {
     let site = Site::new();
     let built_in = rack("source: {file: {name: rack.wasm}}").replace("rack}", "torch}");

@@ -111,8 +111,13 @@ async fn a_disabled_plugin_that_cannot_be_pulled_stops_no_other_one() {
 fn every_reason_is_in_the_table_of_the_page() {
     let page = include_str!("../../../docs/plugins-in-the-cluster.md");
     let table: Vec<_> = page.lines().filter(|line| line.starts_with("| ")).collect();
-    let source = include_str!("../src/plugins/status/conditions.rs");
-    let texts = source.split('"').skip(1).step_by(2);
+    let sources = [
+        include_str!("../src/plugins/status/active.rs"),
+        include_str!("../src/plugins/status/conditions.rs"),
+    ];
+    let texts = sources
+        .iter()
+        .flat_map(|it| it.split('"').skip(1).step_by(2));
     let is_word = |text: &&str| {
         text.starts_with(char::is_uppercase) && text.chars().all(char::is_alphanumeric)
     };

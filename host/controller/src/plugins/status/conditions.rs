@@ -6,15 +6,10 @@ use trainyard_model::text::clean_to;
 
 use super::{
     PausedPlugin, StatusFacts,
-    account::{Account, InRevision, Use},
+    account::{Account, Use},
+    active::active,
 };
-use crate::plugins::{
-    PluginCondition, Problem, Verified,
-    difference::is_same,
-    objects::PolicyPluginState,
-    rollout::{PROGRESSES, RevisionFacts, is_live},
-    written,
-};
+use crate::plugins::{PluginCondition, Problem, Verified, objects::PolicyPluginState, written};
 
 /// The most characters of a message.
 const MESSAGE: usize = 4_096;
@@ -51,17 +46,17 @@ pub(super) fn conditions(
 }
 
 /// The reason if a built-in plugin is used, because it is as new as the one of the PolicyPlugin.
-const BUILT_IN_IS_NEWER: &str = "BuiltInIsNewer";
+pub(super) const BUILT_IN_IS_NEWER: &str = "BuiltInIsNewer";
 
 /// The reasons if a loaded revision does not have the plugin.
-const SKIPPED: &str = "Skipped";
-const GATE_OFF: &str = "GateOff";
-const DISABLED: &str = "Disabled";
-const IS_DISABLED: &str = "spec.disabled is true";
+pub(super) const SKIPPED: &str = "Skipped";
+pub(super) const GATE_OFF: &str = "GateOff";
+pub(super) const DISABLED: &str = "Disabled";
+pub(super) const IS_DISABLED: &str = "spec.disabled is true";
 
-type Found = (ConditionStatus, String, String);
+pub(super) type Found = (ConditionStatus, String, String);
 
-fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Found {
+pub(super) fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Found {
     (status, reason.to_owned(), message.into())
 }
 
@@ -254,150 +249,5 @@ fn paused(name: &str, facts: &StatusFacts<'_>) -> Found {
             "since {since}, calls of {id} in {phase} have failed in {} namespaces and succeeded in none; the last one ({kind}): {words}; each namespace is tried again after 30 s to 5 minutes, and the first call that succeeds ends the pause; correct the plugin, its config or its limits, disable it, or set the annotation trainyard.dev/retry to another value to call it again now",
             failing.namespaces
         ),
-    )
-}
-
-/// Returns whether the plugin is used as its PolicyPlugin says, and if not, why.
-fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
-    let Account {
-        proposed,
-        problem,
-        wanted,
-        running,
-    } = account;
-    let keeps = running.map_or_else(
-        || "no PluginRevision that runs has it".to_owned(),
-        |running| running.keeps_running(),
-    );
-    let is_unavailable = proposed.unavailable.is_some();
-    if is_unavailable && wanted.is_none() {
-        return of(ConditionStatus::False, DISABLED, IS_DISABLED);
-    }
-    if let Some(problem) = problem.as_ref().filter(|_| !is_unavailable) {
-        return of(
-            ConditionStatus::False,
-            &problem.reason,
-            format!("see the condition {}; {keeps}", problem.condition),
-        );
-    }
-    if wanted.is_none() && facts.proposed.not_created {
-        return of(
-            ConditionStatus::False,
-            "NotCreated",
-            format!(
-                "a PluginRevision cannot be created, and is tried again; see the log of the controller, and give it the permissions that `trainyard rbac --plugins-source=Cluster` prints; {keeps}"
-            ),
-        );
-    }
-    let others_fail = facts.proposed.is_stopped();
-    if wanted.is_none() && !others_fail {
-        return of(
-            ConditionStatus::False,
-            "NoRevision",
-            format!(
-                "no PluginRevision has it, because it is about to be created, or was deleted and is about to be created again; {keeps}"
-            ),
-        );
-    }
-    let others_fail_and = || {
-        let message = format!("another PolicyPlugin has a problem; {keeps}");
-        of(ConditionStatus::False, "OthersFail", message)
-    };
-    let Some(InRevision { revision, plugin }) = wanted else {
-        return others_fail_and();
-    };
-    if let Some(running) = running
-        && is_same(running.plugin, plugin)
-    {
-        return used(running, proposed.built_in.is_some());
-    }
-    let RevisionFacts {
-        name,
-        stage,
-        percent,
-        reason,
-        ..
-    } = &revision.facts;
-    // No further revision is made meanwhile.
-    if others_fail && !is_live(*stage) {
-        return others_fail_and();
-    }
-    let status = revision.state.status.as_ref();
-    let message = status.map_or("", |status| &status.message);
-    match stage {
-        None => of(
-            ConditionStatus::False,
-            "RollingOut",
-            format!("PluginRevision {name} is about to be rolled out; {keeps}"),
-        ),
-        Some(Stage::Share) if *reason == PROGRESSES => of(
-            ConditionStatus::False,
-            "RollingOut",
-            format!(
-                "PluginRevision {name} has {percent} % of the namespaces; {keeps} for the others"
-            ),
-        ),
-        Some(Stage::Share) => of(
-            ConditionStatus::False,
-            reason,
-            format!("PluginRevision {name}: {message}; {keeps} for the others"),
-        ),
-        Some(Stage::Shadow) => of(
-            ConditionStatus::False,
-            reason,
-            format!("PluginRevision {name}: {message}; {keeps}"),
-        ),
-        // The message of a roll-back says how to try it again.
-        Some(stage @ Stage::Refused) => of(
-            ConditionStatus::False,
-            &format!("{stage:?}"),
-            format!(
-                "PluginRevision {name}: {message}; to try it again, run `kubectl annotate pluginrevision {name} trainyard.dev/retry= --overwrite`; {keeps}"
-            ),
-        ),
-        Some(stage) => of(
-            ConditionStatus::False,
-            &format!("{stage:?}"),
-            format!("PluginRevision {name}: {message}; {keeps}"),
-        ),
-    }
-}
-
-/// Returns whether a plugin is used that the running revision has as its PolicyPlugin says.
-fn used(running: &InRevision<'_>, is_built_in_newer: bool) -> Found {
-    let name = &running.revision.facts.name;
-    let skipped = |why: &str| {
-        format!("PluginRevision {name} runs without it, and TrainJobs that need it wait: {why}")
-    };
-    match running.usage() {
-        Use::Disabled => of(ConditionStatus::False, DISABLED, IS_DISABLED),
-        Use::BuiltIn => built_in_is_used(),
-        _ if is_built_in_newer => built_in_is_used(),
-        Use::Skipped(why) => of(ConditionStatus::False, SKIPPED, skipped(why)),
-        Use::GateOff(why) => of(
-            ConditionStatus::False,
-            GATE_OFF,
-            format!(
-                "PluginRevision {name} runs without it: {why}; turn it on, or delete the PolicyPlugin"
-            ),
-        ),
-        Use::NotLoaded => of(
-            ConditionStatus::False,
-            "NotLoaded",
-            format!("the leader has not loaded PluginRevision {name} yet"),
-        ),
-        Use::Used(_) => of(
-            ConditionStatus::True,
-            "Running",
-            "TrainJobs that have not started are rendered with it",
-        ),
-    }
-}
-
-fn built_in_is_used() -> Found {
-    of(
-        ConditionStatus::False,
-        BUILT_IN_IS_NEWER,
-        "see the condition Loaded; TrainJobs that have not started are rendered with the built-in plugin",
     )
 }

@@ -1,6 +1,7 @@
 //! The status of PolicyPlugins.
 
 mod account;
+mod active;
 mod conditions;
 mod train_jobs;
 
