@@ -207,8 +207,8 @@ fn index_is_validated() {
             "`../x`: is listed in `bundle.json` but missing",
         ),
         (
-            |index| index["plugins"][0]["limits"]["memoryBytes"] = json!(u64::MAX),
-            "limits.memoryBytes: must be at most 1073741824 in a bundle; found 18446744073709551615",
+            |index| index["plugins"][0]["limits"]["memoryBytes"] = json!(i64::MAX),
+            "limits.memoryBytes: must be at most 1073741824 in a bundle; found 9223372036854775807",
         ),
         (
             |index| index["plugins"][0]["name"] = json!("other"),

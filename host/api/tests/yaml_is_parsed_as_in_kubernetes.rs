@@ -104,15 +104,13 @@ const SCALARS: &[(&str, &str)] = &[
     ("1152921504606846976.0", r#"1152921504606847000"#),
     ("123456789.123", r#"123456789.123"#),
     ("9223372036854775807", r#"9223372036854775807"#),
-    ("9223372036854775808", r#"9223372036854775808"#),
-    ("18446744073709551615", r#"18446744073709551615"#),
+    ("9223372036854776000", r#"9223372036854776000"#),
+    ("0x80000000000000c0", r#"9223372036854776000"#),
     ("18446744073709551616", r#"18446744073709552000.0"#),
     ("-9223372036854775808", r#"-9223372036854775808"#),
     ("-9223372036854775809", r#"-9223372036854776000.0"#),
     ("+18446744073709551615", r#"18446744073709552000.0"#),
-    ("0xffffffffffffffff", r#"18446744073709551615"#),
     ("0x10000000000000000", r#""0x10000000000000000""#),
-    ("01777777777777777777777", r#"18446744073709551615"#),
     ("1:30", r#""1:30""#),
     ("190:20:30", r#""190:20:30""#),
     ("2001-01-01", r#""2001-01-01""#),
@@ -240,6 +238,32 @@ fn yaml_without_a_json_equivalent_is_an_error() {
             "{written}: {kind}"
         );
     }
+}
+
+/// An API server holds integers beyond 64 bits with a sign as floats.
+#[test]
+fn integers_that_an_api_server_rounds_are_refused() {
+    for written in [
+        "9223372036854775808",
+        "18446744073709551615",
+        "0xffffffffffffffff",
+        "01777777777777777777777",
+    ] {
+        let rounded = ErrorKind::Rounded(written.to_owned());
+        assert_eq!(one(&format!("k: {written}")).unwrap_err(), rounded);
+        assert_eq!(one(&format!("k: &a {written}")).unwrap_err(), rounded);
+    }
+    let json = |digits: &str| one(&format!("{{\"k\": {digits}}}\n"));
+    let rounded = |digits: &str| Err(ErrorKind::Rounded(digits.to_owned()));
+    assert_eq!(json("9223372036854775808"), rounded("9223372036854775808"));
+    for digits in ["9223372036854776000", "9223372036854775807", "1e30"] {
+        let wanted = serde_json::from_str::<Value>(digits).unwrap();
+        assert_eq!(json(digits), Ok(json!({"k": wanted})));
+    }
+    assert_eq!(
+        yaml::read_json("18446744073709551615").unwrap_err().kind,
+        rounded("18446744073709551615").unwrap_err()
+    );
 }
 
 #[test]

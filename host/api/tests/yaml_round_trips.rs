@@ -104,7 +104,6 @@ fn scalar() -> impl Strategy<Value = Value> {
         1 => Just(Value::Null),
         1 => any::<bool>().prop_map(Value::from),
         1 => any::<i64>().prop_map(Value::from),
-        1 => any::<u64>().prop_map(Value::from),
         1 => any::<f64>().prop_map(as_kubernetes_has_it),
         4 => text().prop_map(Value::from),
     ]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use trainyard_api::{
     FieldPath, Inputs, Located, Location, Object, ObjectId, fields_beyond_the_folder,
-    inputs::yaml_files_in, is_kustomization, nulls,
+    inputs::yaml_files_in, is_kustomization,
 };
 use trainyard_config::{
     ConfigError, ConfigFile, PolicyFile, RenderingSection, TypeMeta,
@@ -71,9 +71,7 @@ impl Declared {
             }
         }
         for object in objects {
-            let mut value = object.value.clone();
-            nulls::drop_nulls(&mut value);
-            match PolicyPlugin::decode(&value, object.location()) {
+            match PolicyPlugin::decode(&object.value, object.location()) {
                 Ok(plugin) => declared.plugins.push(plugin),
                 Err(errors) => errors.into_iter().for_each(|error| failure.add(error)),
             }

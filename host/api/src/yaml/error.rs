@@ -79,6 +79,11 @@ pub enum ErrorKind {
     /// A number that is not possible in JSON.
     #[error("the number {0} is not a valid JSON number; quote it if it is a string")]
     NotFinite(String),
+    /// An integer that an API server stores as a float with other digits.
+    #[error(
+        "an API server would round the number {0}, because it is above 9223372036854775807; write a smaller one, or quote it if it is a string"
+    )]
+    Rounded(String),
     /// A tag that does not fit its value.
     #[error("\"{text}\" is not a valid value for the tag !!{tag}")]
     Tag {

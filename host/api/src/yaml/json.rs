@@ -74,12 +74,16 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
     let text = error.to_string();
     let place = format!(" at line {line} column {column}");
     let text = text.strip_suffix(&place).unwrap_or(&text);
-    let kind = match text.strip_prefix(DUPLICATE) {
-        Some(key) => ErrorKind::DuplicateKey(key.to_owned()),
-        None if text == TOO_MUCH => ErrorKind::TooManyValues {
+    let kind = if let Some(key) = text.strip_prefix(DUPLICATE) {
+        ErrorKind::DuplicateKey(key.to_owned())
+    } else if let Some(number) = text.strip_prefix(ROUNDED) {
+        ErrorKind::Rounded(number.to_owned())
+    } else if text == TOO_MUCH {
+        ErrorKind::TooManyValues {
             limit: MAX_VALUE_BYTES,
-        },
-        None => ErrorKind::Json(text.to_owned()),
+        }
+    } else {
+        ErrorKind::Json(text.to_owned())
     };
     // The JSON parser reports column 0 for a line break.
     let column = column.max(1);
@@ -93,6 +97,9 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
 
 /// Marks a duplicate key in the text of serde's error.
 const DUPLICATE: &str = "duplicate key: ";
+
+/// Marks an integer that an API server would round in the same way.
+const ROUNDED: &str = "rounded integer: ";
 
 /// Marks an exceeded budget in the same way.
 const TOO_MUCH: &str = "too much memory";
@@ -131,8 +138,10 @@ impl<'de> Visitor<'de> for Strict<'_> {
         Ok(Value::from(value))
     }
 
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
+    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
+        let number = scalar::unsigned(value);
+        let rounded = || E::custom(format_args!("{ROUNDED}{value}"));
+        number.map(Value::Number).ok_or_else(rounded)
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {

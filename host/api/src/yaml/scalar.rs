@@ -60,7 +60,9 @@ impl Scalar {
             Self::Null => Value::Null,
             Self::Boolean(value) => Value::Bool(value),
             Self::Integer(value) => Value::from(value),
-            Self::Unsigned(value) => Value::from(value),
+            Self::Unsigned(value) => {
+                Value::Number(unsigned(value).ok_or_else(|| ErrorKind::Rounded(text.to_owned()))?)
+            }
             Self::Float(value) => {
                 Value::Number(float(value).ok_or_else(|| ErrorKind::NotFinite(text.to_owned()))?)
             }
@@ -93,6 +95,17 @@ pub(super) fn float(value: f64) -> Option<Number> {
         .map(Number::from)
         .or_else(|_| shortest.parse::<u64>().map(Number::from));
     integer.ok().or_else(|| Number::from_f64(value))
+}
+
+/// Returns an integer as an API server stores it; `None` if that changes it, because integers above the range of `i64` become floats.
+pub(super) fn unsigned(value: u64) -> Option<Number> {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "the result is compared with the integer"
+    )]
+    let stored = float(value as f64);
+    let number = Number::from(value);
+    (number.is_i64() || stored.as_ref() == Some(&number)).then_some(number)
 }
 
 /// Formats a float as a key, with the digits of the nearest 32-bit float as `sigs.k8s.io/yaml` does.

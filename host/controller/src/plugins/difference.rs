@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use trainyard_config::policy_plugin::{PluginRevisionSpec, ResolvedPlugin};
+use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
+use trainyard_model::plugin_info::JobSelector;
 
 /// Returns the plugins that two revisions do not have in common, by name.
 pub(super) fn changed(old: Option<&PluginRevisionSpec>, new: &PluginRevisionSpec) -> Vec<String> {
@@ -31,19 +32,112 @@ pub(super) fn is_same(one: &ResolvedPlugin, other: &ResolvedPlugin) -> bool {
     one == *other
 }
 
-/// Returns the plugins that a revision removes or disables although they are active for every TrainJob. A revision without any plugin removes
-/// all: if the CRD is removed, so are all PolicyPlugins, and nobody asked for that.
+/// Returns the plugins that are active for every TrainJob, as far as their settings say, and that a revision removes, disables or enables for fewer.
+/// A revision without any plugin removes all: if the CRD is removed, so are all PolicyPlugins, and nobody asked for that.
 pub(super) fn removed(old: &PluginRevisionSpec, new: &PluginRevisionSpec) -> Vec<String> {
-    let is_always = |plugin: &&ResolvedPlugin| plugin.active_when.as_deref() == Some("always");
-    let is_enabled = |plugin: &&ResolvedPlugin| !plugin.settings.disabled;
-    let enabled = old.plugins.iter().filter(is_enabled);
-    let remains = |name: &str| {
-        new.plugins
-            .iter()
-            .filter(is_enabled)
-            .any(|it| it.name == name)
-    };
-    let removed = enabled
-        .filter(|plugin| (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name));
+    let old = old.plugins.iter().filter(|it| !it.settings.disabled);
+    let removed = old.filter(|plugin| {
+        let mut remaining = new.plugins.iter().filter(|it| it.name == plugin.name);
+        (is_always(plugin) || new.plugins.is_empty()) && !remaining.any(|it| covers(it, plugin))
+    });
     removed.map(|plugin| plugin.name.clone()).collect()
+}
+
+fn is_always(plugin: &ResolvedPlugin) -> bool {
+    plugin.active_when.as_deref() == Some("always")
+}
+
+/// Whether a plugin is active for each TrainJob for which an older one is that is always active. A built-in plugin does what this release says.
+fn covers(new: &ResolvedPlugin, old: &ResolvedPlugin) -> bool {
+    let is_within = |one: &JobSelector, other: &JobSelector| {
+        one.namespaces.is_subset(&other.namespaces) && one.runtimes.is_subset(&other.runtimes)
+    };
+    let is_always = is_always(new) || matches!(new.origin, Origin::BuiltIn(_));
+    let (new, old) = (&new.settings, &old.settings);
+    let is_enabled = new.enabled_for.is_empty()
+        || !old.enabled_for.is_empty() && is_within(&old.enabled_for, &new.enabled_for);
+    let may_stay = old.train_jobs_may_disable || !new.train_jobs_may_disable;
+    is_always
+        && !new.disabled
+        && is_enabled
+        && is_within(&new.disabled_for, &old.disabled_for)
+        && may_stay
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn revision(origin: &Value, active_when: &str, settings: &Value) -> PluginRevisionSpec {
+        let guard = json!({
+            "name": "guard", "origin": origin, "activeWhen": active_when, "settings": settings,
+        });
+        serde_json::from_value(json!({"format": 1, "number": 1, "plugins": [guard]})).unwrap()
+    }
+
+    fn of_file(active_when: &str, settings: &Value) -> PluginRevisionSpec {
+        let digest = format!("sha256:{}", "a".repeat(64));
+        let file = json!({"file": {"name": "guard.wasm", "digest": digest}});
+        revision(&file, active_when, settings)
+    }
+
+    #[test]
+    fn plugins_that_are_no_longer_active_for_every_train_job_are_removed() {
+        let two = json!({"namespaces": ["a", "b"]});
+        let one = json!({"namespaces": ["a"]});
+        for (old, new, is_removed) in [
+            (json!({}), json!({}), false),
+            (json!({}), json!({"config": {"a": 1}}), false),
+            (json!({}), json!({"disabled": true}), true),
+            (json!({}), json!({"enabledFor": one}), true),
+            (
+                json!({"enabledFor": one}),
+                json!({"enabledFor": two}),
+                false,
+            ),
+            (json!({"enabledFor": two}), json!({"enabledFor": one}), true),
+            (json!({"enabledFor": one}), json!({}), false),
+            (json!({}), json!({"disabledFor": one}), true),
+            (
+                json!({"disabledFor": one}),
+                json!({"disabledFor": two}),
+                true,
+            ),
+            (
+                json!({"disabledFor": two}),
+                json!({"disabledFor": one}),
+                false,
+            ),
+            (
+                json!({"disabledFor": one}),
+                json!({"disabledFor": {"runtimes": ["ClusterTrainingRuntime/a"]}}),
+                true,
+            ),
+            (json!({}), json!({"trainJobsMayDisable": true}), true),
+            (
+                json!({"trainJobsMayDisable": true}),
+                json!({"trainJobsMayDisable": true}),
+                false,
+            ),
+            (json!({"disabled": true}), json!({"disabled": true}), false),
+        ] {
+            let what = format!("{old} {new}");
+            let found = removed(&of_file("always", &old), &of_file("always", &new));
+            assert_eq!(!found.is_empty(), is_removed, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_newer_file_that_is_active_when_it_is_named_removes_one_that_is_always_active() {
+        let none = json!({});
+        let (always, named) = (of_file("always", &none), of_file("plugins", &none));
+        assert_eq!(removed(&always, &named), ["guard"]);
+        assert!(removed(&named, &always).is_empty());
+        let built_in = revision(&json!({"builtIn": {}}), "", &none);
+        assert!(removed(&always, &built_in).is_empty());
+    }
 }

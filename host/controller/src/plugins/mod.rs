@@ -48,7 +48,7 @@ use kube::Client;
 pub(crate) use leader::Leader;
 pub use leader::NotLeading;
 use tokio::sync::watch;
-use trainyard_config::policy_plugin::{PLUGIN_REVISION, POLICY_PLUGIN};
+use trainyard_config::policy_plugin::{PLUGIN_REVISION, POLICY_PLUGIN, Stage};
 
 use self::{
     follower::NamedRevision,
@@ -188,11 +188,7 @@ impl Plugins {
             let spec = state.spec.as_ref().ok()?.clone();
             Some((name.0, state, spec))
         };
-        let mut all: Vec<_> = all.filter_map(named).collect();
-        all.sort_by(|a, b| (a.2.number, &a.0).cmp(&(b.2.number, &b.0)));
-        // Nobody but a controller creates one, and a number is used once. Every replica keeps the same one.
-        all.dedup_by_key(|(_, _, spec)| spec.number);
-        all
+        one_of_each_number(all.filter_map(named).collect())
     }
 
     /// Returns a revision by its name.
@@ -238,6 +234,19 @@ impl Plugins {
         let now = self.clock.now();
         now.checked_add(wait).unwrap_or(now)
     }
+}
+
+/// Returns the revisions, the oldest first. Nobody but a controller creates one, and a number is used once, unless the call of an earlier leader is
+/// late. Then the one that runs is kept, or one with a stage, and every replica keeps the same one.
+fn one_of_each_number(mut all: Vec<NamedRevision>) -> Vec<NamedRevision> {
+    let rank = |state: &RevisionState| match state.stage() {
+        Some(Stage::Running) => 0,
+        Some(_) => 1,
+        None => 2,
+    };
+    all.sort_by_cached_key(|(name, state, spec)| (spec.number, rank(state), name.clone()));
+    all.dedup_by_key(|(_, _, spec)| spec.number);
+    all
 }
 
 /// Returns a time as the API server has it, in seconds.
@@ -292,6 +301,50 @@ where
             matches!(&change, Change::Updated { before, after } if (self.is_same)(before, after));
         if !is_same {
             self.plugins.changed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use serde_json::json;
+    use trainyard_config::policy_plugin::PluginRevisionSpec;
+
+    use super::{objects::revision_object, *};
+
+    /// A revision with a plugin of this name, whose hash depends on it.
+    fn revision(plugin: &str, number: u64, stage: Option<&str>) -> NamedRevision {
+        let plugin = json!({"name": plugin, "origin": {"builtIn": {}}});
+        let spec = json!({"format": 1, "number": number, "plugins": [plugin]});
+        let spec: PluginRevisionSpec = serde_json::from_value(spec).unwrap();
+        let mut object = revision_object(&spec, false);
+        if let Some(stage) = stage {
+            object["status"] = json!({"stage": stage});
+        }
+        let state = RevisionObject::decode(&object.to_string(), 1).unwrap();
+        let spec = state.spec.as_ref().unwrap().clone();
+        (spec.name().into(), Arc::new(state), spec)
+    }
+
+    #[test]
+    fn a_late_revision_does_not_hide_the_one_that_runs_under_its_number() {
+        for (stage, of_late) in [
+            (Some("Running"), Some("Shadow")),
+            (Some("Running"), None),
+            (Some("Previous"), None),
+        ] {
+            // Whichever name is first.
+            for (one, other) in [("a", "b"), ("b", "a")] {
+                let older = revision("c", 1, Some("Previous"));
+                let kept = revision(one, 2, stage);
+                let wanted = [older.0.clone(), kept.0.clone()];
+                let late = revision(other, 2, of_late);
+                let found = one_of_each_number(vec![late, kept, older]);
+                let found: Vec<_> = found.into_iter().map(|it| it.0).collect();
+                assert_eq!(found, wanted, "{stage:?} {of_late:?}");
+            }
         }
     }
 }

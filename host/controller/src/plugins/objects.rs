@@ -6,7 +6,7 @@ use k8s_openapi::{api::core::v1::ObjectReference, jiff::Timestamp};
 use kube::{api::ObjectMeta, core::ClusterResourceScope};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use trainyard_api::{Location, names::TRAINYARD_GROUP};
+use trainyard_api::{Location, names::TRAINYARD_GROUP, nulls::drop_nulls};
 use trainyard_config::policy_plugin::{
     API_VERSION, PLUGIN_REVISION, POLICY_PLUGIN, PluginRevisionSpec, PluginRevisionStatus,
     PolicyPlugin, PolicyPluginStatus, Replica, RevisionError, Stage,
@@ -142,6 +142,8 @@ impl Decode for PolicyPluginObject {
     fn decode(object: &str, version: u64) -> Result<PolicyPluginState, Undecodable> {
         let Self { metadata, status } = wire::decode(object)?;
         let mut value: Value = wire::decode(object)?;
+        // An API server keeps those of `config`. Files are read without them.
+        drop_nulls(&mut value);
         // Lists omit both.
         if let Some(members) = value.as_object_mut() {
             members.insert("apiVersion".to_owned(), API_VERSION.into());
@@ -349,6 +351,17 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use super::*;
+
+    /// `trainyard plan` reads them without nulls, so that the digest of the plan is that of the cluster.
+    #[test]
+    fn policy_plugins_are_read_without_nulls() {
+        let config = json!({"any": null, "nested": {"a": null, "b": [{"c": null}, null]}});
+        let object = json!({"metadata": {"name": "stamp"}, "spec": {"config": config}});
+        let state = PolicyPluginObject::decode(&object.to_string(), 1).unwrap();
+        let read = state.object.unwrap();
+        let wanted = json!({"nested": {"b": [{}, null]}});
+        assert_eq!(read.spec.config, Some(wanted));
+    }
 
     #[test]
     fn annotations_ask_for_something_unless_they_are_false() {

@@ -101,7 +101,7 @@ impl Reconciler {
     }
 
     /// Whether the API server accepts objects, as far as a dry run of their creation tells; `None` if it does not tell, such as because a quota
-    /// is exceeded. An object that exists is checked before the API server says so.
+    /// is exceeded.
     pub(crate) async fn are_accepted(
         &self,
         (key, worker): (&NamespacedName, &Worker),
@@ -134,11 +134,43 @@ impl Reconciler {
         };
         match objects.create(&params, &object).await {
             Ok(_) => Some(true),
-            Err(error) if code(&error) == Some(409) => Some(true),
-            Err(error) => {
-                let error = ReconcileError::api("trying to create an object".to_owned(), error);
-                (StoppedBy::of(&error) == StoppedBy::ApiServer).then_some(false)
-            }
+            Err(error) => is_accepted_in_spite_of(error),
+        }
+    }
+}
+
+/// Whether the API server accepts an object, by the error of a dry run. An object that exists is checked before the API server says so. If a
+/// webhook does not support dry runs, each is refused with 400, so nothing speaks against the object.
+fn is_accepted_in_spite_of(error: kube::Error) -> Option<bool> {
+    let says_nothing = match &error {
+        kube::Error::Api(status) if status.code == 400 => {
+            status.message.contains("does not support dry run")
+        }
+        error => code(error) == Some(409),
+    };
+    let error = ReconcileError::api("trying to create an object".to_owned(), error);
+    let is_refused = StoppedBy::of(&error) == StoppedBy::ApiServer;
+    (says_nothing || is_refused).then_some(says_nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_webhook_without_dry_runs_refuses_no_object() {
+        const OLD: &str = "admission webhook \"a.example.com\" does not support dry run";
+        for (code, message, accepted) in [
+            (400, OLD, Some(true)),
+            (400, "spec is malformed", Some(false)),
+            (422, "spec is invalid", Some(false)),
+            (409, "jobsets \"a\" already exists", Some(true)),
+            (403, "exceeded quota: gpus", None),
+            (503, "try again", None),
+        ] {
+            let status = kube::core::Status::failure(message, "").with_code(code);
+            let found = is_accepted_in_spite_of(kube::Error::Api(status.boxed()));
+            assert_eq!(found, accepted, "{message}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use trainyard_api::{names, yaml::memory_of};
+use trainyard_api::{names, nulls::drop_nulls, yaml::memory_of};
 
 use super::subject::{ObjectHashes, WatchedKind, hash};
 use crate::{
@@ -77,6 +77,9 @@ pub(crate) fn content_of(
 
 /// Returns the members that plugins get, in the same order for single objects and for items of a list, and the hash of the content.
 fn plain(mut members: Map<String, Value>, kind: &WatchedKind) -> (u64, Map<String, Value>) {
+    // As those of files, which are read without nulls.
+    members.retain(|_, value| !value.is_null());
+    members.values_mut().for_each(drop_nulls);
     let mut plain = Map::new();
     plain.insert("apiVersion".to_owned(), (*kind.api_version).into());
     plain.insert("kind".to_owned(), (*kind.kind).into());
@@ -165,6 +168,16 @@ mod tests {
                 "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}],
             },
         })
+    }
+
+    #[test]
+    fn plugins_get_no_nulls() {
+        let claim = object("PersistentVolumeClaim");
+        let spec = json!({"taints": [], "a": null});
+        let with_nulls = content(&with(&claim, "/spec", spec));
+        assert_eq!(with_nulls.value, content(&claim).value);
+        let without = content(&with(&claim, "/status", Value::Null)).value;
+        assert_eq!(without.unwrap().get("status"), None);
     }
 
     #[test]

@@ -91,7 +91,7 @@ pub(crate) struct CandidateFacts {
     pub(crate) refused: Option<String>,
     /// How its rendering compares with that of the running revision; `None` if they were not compared yet.
     pub(crate) comparison: Option<Comparison>,
-    /// The plugins that it removes, although they are active for every TrainJob.
+    /// The plugins that are no longer active for every TrainJob, or are removed.
     pub(crate) removed: Vec<String>,
     /// The TrainJobs that fail with it, and not with the running revision.
     pub(crate) failures: Failures,

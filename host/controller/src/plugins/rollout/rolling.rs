@@ -114,7 +114,7 @@ impl Rolling<'_> {
                 None,
                 REMOVES,
                 format!(
-                    "removes {}, which {} active for every TrainJob; to go on, run `kubectl annotate pluginrevision {name} trainyard.dev/accept=`, or restore the PolicyPlugin",
+                    "{} {} no longer active for every TrainJob as before; to go on, run `kubectl annotate pluginrevision {name} trainyard.dev/accept=`, or restore the PolicyPlugin",
                     known.removed.join(", "),
                     if known.removed.len() == 1 { "is" } else { "are" },
                 ),
