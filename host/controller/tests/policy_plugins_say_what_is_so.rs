@@ -42,7 +42,7 @@ async fn a_plugin_that_runs_shows_the_running_revision_whatever_becomes_of_other
             .await;
         assert_eq!(shown(&world), before, "{stage}");
         assert_eq!(world.condition("stamp", "Active")[1], "Running");
-        world.annotate(2, "trainyard.dev/roll-back");
+        world.annotate(2, "trainyard.dev/roll-back", "");
     }
     controller.stop().await;
 }
