@@ -12,6 +12,7 @@ mod comparisons_can_be_interrupted_and_are_fair;
 mod configuration_files_are_parsed_strictly;
 mod deleted_job_sets_are_recreated;
 mod errors_are_shown_on_the_train_job;
+mod every_api_call_can_fail;
 mod events_are_counted_and_limited;
 mod forged_snapshots_have_no_effect;
 mod job_sets_stuck_in_deletion_are_reported;

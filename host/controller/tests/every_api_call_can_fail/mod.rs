@@ -1,0 +1,203 @@
+//! Every call of a controller can fail in every way, and every event of its watches can be late, come twice or be lost. Each kind of
+//! TrainJob still ends with the same objects, none is created twice, and no transition of a status is illegal.
+//!
+//! A kind runs undisturbed first, which records the calls. Then it runs again for each call and each fault of it. All runs are in this
+//! process with a paused clock, so that timeouts and backoffs take no time. `make test` runs a sample, which the printed seed repeats;
+//! `FAULTS_ALL=1` runs all, and `FAULTS_KIND` only one kind.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod faults;
+mod history;
+mod job_set;
+mod kinds;
+
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    time::{Duration, Instant as RealInstant},
+};
+
+use tokio::time::Instant;
+
+use self::{
+    faults::{Disturbance, Fault, Plan, Point},
+    history::Summary,
+    job_set::Broken,
+    kinds::Kind,
+};
+use crate::stub::{cluster::Cluster, controller::Controller};
+
+/// How long a step may take, on the paused clock.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+
+/// How long nothing changes at the end. Failed calls are retried earlier.
+const STILL: Duration = Duration::from_secs(120);
+
+/// How many runs of each kind `make test` makes, and how many storms.
+const RUNS: usize = 60;
+const STORMS: usize = 4;
+
+/// How long a storm of faults lasts.
+const STORM: Duration = Duration::from_secs(60);
+
+/// The result of a run.
+struct Ran {
+    objects: BTreeMap<String, String>,
+    summary: Summary,
+    calls: Vec<Point>,
+    happened: bool,
+}
+
+/// Runs a kind of TrainJob with these faults.
+fn run(kind: &Kind, plan: impl FnOnce() -> Plan) -> Result<Ran, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(run_now(kind, plan))
+}
+
+async fn run_now(kind: &Kind, plan: impl FnOnce() -> Plan) -> Result<Ran, String> {
+    let cluster = Cluster::new();
+    kind.objects.iter().for_each(|object| cluster.put(object.clone()));
+    cluster.set_admission(job_set::admission);
+    let broken = Broken::default();
+    let others = tokio::spawn(job_set::run(cluster.clone(), broken.clone()));
+    let (disturbance, kills) = Disturbance::start(&cluster, plan());
+    let mut controller = Controller::start_in_process(&cluster, kinds::plugins());
+    let mut steps = pin!(steps(kind, &cluster));
+    let ended = loop {
+        tokio::select! {
+            ended = &mut steps => break ended,
+            () = kills.notified() => {
+                controller.kill().await;
+                controller = Controller::start_in_process(&cluster, kinds::plugins());
+            }
+        }
+    };
+    controller.kill().await;
+    others.abort();
+    ended?;
+    let broken = std::mem::take(&mut *broken.lock().unwrap());
+    if !broken.is_empty() {
+        return Err(broken.join("; "));
+    }
+    let disturbance = disturbance.lock().unwrap();
+    Ok(Ran {
+        objects: history::objects(&cluster),
+        summary: history::read(&cluster)?,
+        calls: disturbance.calls.clone(),
+        happened: disturbance.happened,
+    })
+}
+
+/// Lets everything happen that happens to a kind.
+async fn steps(kind: &Kind, cluster: &Cluster) -> Result<(), String> {
+    for step in &kind.steps {
+        (step.happens)(cluster);
+        if !cluster.holds_within(PATIENCE, step.leads_to).await {
+            let objects = history::objects(cluster);
+            let errors: Vec<_> = cluster.all("events").iter().map(|it| it["message"].to_string()).collect();
+            return Err(format!("it does not go on after: {}; {errors:?}; {objects:#?}", step.what));
+        }
+    }
+    cluster.is_still_for(STILL).await;
+    Ok(())
+}
+
+/// Returns how a run differs from an undisturbed one.
+fn difference(expected: &Ran, ran: &Ran) -> Option<String> {
+    for (id, object) in &expected.objects {
+        let found = ran.objects.get(id).map_or("", String::as_str);
+        if found != object {
+            return Some(format!("{id} differs: {}", history::text_difference(object, found)));
+        }
+    }
+    let more = ran.objects.keys().find(|id| !expected.objects.contains_key(*id));
+    let more = more.map(|id| format!("there is {id}, which there is not when nothing fails"));
+    more.or_else(|| expected.summary.difference(&ran.summary))
+}
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Runs one kind with its faults.
+fn survives(name: &str) {
+    if std::env::var("FAULTS_KIND").is_ok_and(|only| only != name) {
+        return;
+    }
+    let kind = kinds::all().into_iter().find(|kind| kind.name == name).unwrap();
+    let seed = number("FAULTS_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let began = RealInstant::now();
+    let undisturbed = run(&kind, || Plan::None).unwrap_or_else(|error| panic!("{name}, undisturbed: {error}"));
+    let points = &undisturbed.calls;
+    let cases = points.iter().flat_map(|point| faults::of(&point.verb).into_iter().map(move |fault| (point, fault)));
+    let mut cases: Vec<(&Point, Fault)> = cases.collect();
+    let all = cases.len();
+    let mut random = fastrand::Rng::with_seed(seed);
+    if number("FAULTS_ALL").is_none() {
+        random.shuffle(&mut cases);
+        cases.truncate(RUNS);
+    }
+    let (mut wrong, mut missed) = (Vec::new(), 0);
+    let mut check = |what: String, ran: Result<Ran, String>| match ran {
+        Err(error) => wrong.push(format!("{what}: {error}")),
+        Ok(ran) => {
+            missed += usize::from(!ran.happened);
+            wrong.extend(difference(&undisturbed, &ran).map(|difference| format!("{what}: {difference}")));
+        }
+    };
+    for (point, fault) in &cases {
+        let plan = || Plan::One((*point).clone(), *fault);
+        check(format!("{point}, {fault}"), run(&kind, plan));
+    }
+    for at in 0..STORMS {
+        let storm = random.u64(..);
+        let plan = || Plan::Storm(fastrand::Rng::with_seed(storm), Instant::now() + STORM);
+        check(format!("storm {at}"), run(&kind, plan));
+    }
+    let time = began.elapsed();
+    eprintln!(
+        "FAULTS_SEED={seed} {name}: {} calls, {all} faults, {} runs and {STORMS} storms in {time:.1?}, {missed} missed",
+        points.len(),
+        cases.len(),
+    );
+    let count = wrong.len();
+    wrong.truncate(12);
+    assert!(wrong.is_empty(), "{name}: {count} runs are wrong\n{}", wrong.join("\n\n"));
+}
+
+macro_rules! kinds {
+    ($($test:ident: $name:literal,)*) => {
+        $(
+            #[test]
+            fn $test() {
+                survives($name);
+            }
+        )*
+
+        #[test]
+        fn every_kind_is_run() {
+            let names = [$($name),*];
+            assert_eq!(kinds::all().iter().map(|kind| kind.name).collect::<Vec<_>>(), names);
+        }
+    };
+}
+
+kinds! {
+    torch: "torch",
+    mpi: "mpi",
+    flux: "flux",
+    initializers: "initializers",
+    coscheduling: "coscheduling",
+    volcano: "volcano",
+    live_objects: "live",
+    dra: "dra",
+    relocated: "relocated",
+    replaced: "replaced",
+    made_again: "made again",
+    recreated: "recreated",
+    deleted: "deleted",
+}
