@@ -63,7 +63,7 @@ pub struct Options {
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
     pub metrics: Arc<Metrics>,
-    /// The clock for the certificates that the controller creates, and for rollouts of plugins.
+    /// The clock of TrainJobs' deadlines, of the certificates that the controller creates, and of rollouts of plugins.
     pub clock: Arc<dyn Clock>,
     /// Where plugins come from that the cluster declares, if the settings say so.
     pub plugins: Option<ClusterPlugins>,
@@ -390,7 +390,8 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
             (options.generations, options.threads),
             recorder.log_shares(),
             options.metrics.clone(),
-        ),
+        )
+        .with_clock(options.clock),
         client,
         stores,
         queue: options.queue,

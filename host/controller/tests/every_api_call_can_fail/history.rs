@@ -4,7 +4,7 @@
 //!
 //! - no condition vanishes, and `Complete` and `Failed` stay true and are never both true;
 //! - `Suspended` becomes true only if the TrainJob is to be suspended and its JobSet runs no pods, and false only if it is not;
-//! - the counts of Jobs stay, once there are some.
+//! - the counts of Jobs stay as long as their JobSet does.
 //!
 //! Also, a JobSet is created after its snapshot and the objects beside it; it is suspended after its snapshot is marked; its own mark of
 //! its start stays; the keys of a Secret never change; no TrainJob has started JobSets, or created objects, other than when nothing fails.
@@ -115,14 +115,16 @@ impl Reader {
             self.breaks(is(before, end) && !is(after, end), "what ended has not ended");
         }
         self.breaks(is(after, "Complete") && is(after, "Failed"), "it completed and failed");
-        let counts = |job: &Value| list(job, "/status/jobsStatus").count();
-        self.breaks(counts(before) > 0 && counts(after) == 0, "the counts vanished");
-        let is_wanted = after["spec"]["suspend"] == true;
         let uid = text(after, "/metadata/uid");
         let mut objects = self.objects.iter();
-        let runs = objects.any(|((plural, ..), it)| {
-            plural == "jobsets" && owner(it) == uid && !is_suspended(it)
-        });
+        let its = objects.find(|((plural, ..), it)| plural == "jobsets" && owner(it) == uid);
+        let its = its.map(|(_, it)| it.clone()).unwrap_or_default();
+        let counts = |job: &Value| list(job, "/status/jobsStatus").count();
+        let has_counts = its["status"]["replicatedJobsStatus"].is_array();
+        let vanished = counts(before) > 0 && counts(after) == 0 && has_counts;
+        self.breaks(vanished, "the counts vanished");
+        let is_wanted = after["spec"]["suspend"] == true;
+        let runs = its["spec"]["suspend"] == false;
         match (is(before, "Suspended"), is(after, "Suspended")) {
             (false, true) => {
                 self.breaks(!is_wanted, "Suspended is true, but it is to run");
@@ -178,6 +180,9 @@ pub(super) fn objects(cluster: &Cluster) -> BTreeMap<String, String> {
             for reference in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
                 let name = names.get(text(reference, "/uid")).cloned();
                 reference["owner"] = name.into();
+            }
+            if plural == "jobsets" {
+                object["status"]["restarts"].take();
             }
             strip(&mut object);
             objects.insert(id, object.to_string());

@@ -85,8 +85,9 @@ fn act(cluster: &Cluster, job_set: &Value, broken: &Broken) {
             let key = if needed["status"] == "Complete" { "succeeded" } else { "ready" };
             counts.iter().any(|it| it["name"] == needed["name"] && it[key] == 1)
         };
-        if needed.into_iter().all(is_ready) {
-            let job = format!("{name}-{}-0", text(replicated, "/name"));
+        let job = format!("{name}-{}-0", text(replicated, "/name"));
+        let exists = cluster.get("jobs", namespace, &job).is_some();
+        if exists || needed.into_iter().all(is_ready) {
             run_job(cluster, (namespace, &job), job_set, replicated, broken);
         }
         counts.push(count(cluster, namespace, name, replicated));

@@ -21,6 +21,8 @@ pub(super) struct Step {
     pub(super) what: &'static str,
     pub(super) happens: Box<dyn Fn(&Cluster)>,
     pub(super) leads_to: fn(&Cluster) -> bool,
+    /// What makes a controller check it again that was killed before it had checked it. A start checks no objects of a running JobSet.
+    pub(super) checked_after: Option<fn(&Cluster)>,
 }
 
 /// A kind of TrainJob.
@@ -69,6 +71,7 @@ fn step(what: &'static str, happens: impl Fn(&Cluster) + 'static, leads_to: fn(&
         what,
         happens: Box::new(happens),
         leads_to,
+        checked_after: None,
     }
 }
 
@@ -88,7 +91,9 @@ fn counts(job: &Value, key: &str) -> bool {
 fn runs(cluster: &Cluster) -> bool {
     let (job, job_set) = (train_job(cluster), job_set(cluster));
     let is_its = owner(&job_set) == job["metadata"]["uid"];
-    is_its && job_set["spec"]["suspend"] == false && counts(&job, "active") && !is(&job, "Suspended")
+    let mut pods = list(&job_set, "/status/replicatedJobsStatus");
+    let has_pods = pods.any(|it| it["active"] == 1);
+    is_its && has_pods && job_set["spec"]["suspend"] == false && counts(&job, "active") && !is(&job, "Suspended")
 }
 
 /// The same with all of its replicated jobs.
@@ -116,6 +121,12 @@ fn is_replaced(cluster: &Cluster) -> bool {
 fn is_gone(cluster: &Cluster) -> bool {
     let kinds = ["trainjobs", "jobsets", "jobs", "configmaps", "secrets", "podgroups"];
     kinds.iter().all(|plural| cluster.count(plural) == 0)
+}
+
+/// Whether the live object has the note of the TrainJob.
+fn is_noted(cluster: &Cluster) -> bool {
+    let live = cluster.get("configmaps", "a", "job-live").unwrap_or_default();
+    live["data"]["note"] == "new"
 }
 
 fn anything(_: &Cluster) -> bool {
@@ -310,10 +321,16 @@ fn objects() -> Vec<Kind> {
             vec![
                 create("modes", json!({}), all_run),
                 step("its live object is deleted", |cluster| cluster.delete("configmaps", "a", "job-live"), anything),
-                step("it is annotated", touch, |cluster| {
-                    let live = cluster.get("configmaps", "a", "job-live").unwrap_or_default();
-                    live["data"]["note"] == "new"
-                }),
+                Step {
+                    checked_after: Some(|cluster| {
+                        let restarts = |job_set: &mut Value| {
+                            let before = job_set["status"]["restarts"].as_u64();
+                            job_set["status"]["restarts"] = (before.unwrap_or_default() + 1).into();
+                        };
+                        cluster.edit("jobsets", ("a", "job"), restarts);
+                    }),
+                    ..step("it is annotated", touch, is_noted)
+                },
                 suspend(),
                 resume(),
                 completes(),
@@ -361,6 +378,16 @@ fn changes() -> Vec<Kind> {
             "recreated",
             torch(),
             vec![create("torch", json!({}), all_run), step("its JobSet is deleted", remove, all_run), completes()],
+        ),
+        kind(
+            "overdue",
+            torch(),
+            vec![
+                create("torch", json!({"activeDeadlineSeconds": 120}), all_run),
+                step("its deadline passes", |_| {}, |cluster| {
+                    is(&train_job(cluster), "Failed") && cluster.count("jobsets") == 0
+                }),
+            ],
         ),
         kind(
             "deleted",

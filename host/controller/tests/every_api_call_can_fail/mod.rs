@@ -10,10 +10,12 @@ mod faults;
 mod history;
 mod job_set;
 mod kinds;
+mod sabotage;
 
 use std::{
     collections::BTreeMap,
     pin::pin,
+    sync::Arc,
     time::{Duration, Instant as RealInstant},
 };
 
@@ -24,8 +26,13 @@ use self::{
     history::Summary,
     job_set::Broken,
     kinds::Kind,
+    sabotage::Sabotage,
 };
-use crate::stub::{cluster::Cluster, controller::Controller};
+use crate::stub::{
+    clock::PausedClock,
+    cluster::{Act, Cluster, Lost},
+    controller::Controller,
+};
 
 /// How long a step may take, on the paused clock.
 const PATIENCE: Duration = Duration::from_secs(3_600);
@@ -48,31 +55,40 @@ struct Ran {
     happened: bool,
 }
 
-/// Runs a kind of TrainJob with these faults.
-fn run(kind: &Kind, plan: impl FnOnce() -> Plan) -> Result<Ran, String> {
+/// Runs a kind of TrainJob with these faults, and with one in the controller.
+fn run(kind: &Kind, plan: impl FnOnce() -> Plan, sabotage: Option<Sabotage>) -> Result<Ran, String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .unwrap();
-    runtime.block_on(run_now(kind, plan))
+    runtime.block_on(run_now(kind, plan, sabotage))
 }
 
-async fn run_now(kind: &Kind, plan: impl FnOnce() -> Plan) -> Result<Ran, String> {
+async fn run_now(
+    kind: &Kind,
+    plan: impl FnOnce() -> Plan,
+    sabotage: Option<Sabotage>,
+) -> Result<Ran, String> {
     let cluster = Cluster::new();
     kind.objects.iter().for_each(|object| cluster.put(object.clone()));
     cluster.set_admission(job_set::admission);
     let broken = Broken::default();
     let others = tokio::spawn(job_set::run(cluster.clone(), broken.clone()));
     let (disturbance, kills) = Disturbance::start(&cluster, plan());
-    let mut controller = Controller::start_in_process(&cluster, kinds::plugins());
+    let clock = Arc::new(PausedClock::new());
+    let start = || {
+        let server = sabotage.map_or_else(|| cluster.in_process(), |it| it.between(&cluster));
+        Controller::start_in_process(server, clock.clone(), kinds::plugins())
+    };
+    let mut controller = start();
     let mut steps = pin!(steps(kind, &cluster));
     let ended = loop {
         tokio::select! {
             ended = &mut steps => break ended,
             () = kills.notified() => {
                 controller.kill().await;
-                controller = Controller::start_in_process(&cluster, kinds::plugins());
+                controller = start();
             }
         }
     };
@@ -96,7 +112,12 @@ async fn run_now(kind: &Kind, plan: impl FnOnce() -> Plan) -> Result<Ran, String
 async fn steps(kind: &Kind, cluster: &Cluster) -> Result<(), String> {
     for step in &kind.steps {
         (step.happens)(cluster);
-        if !cluster.holds_within(PATIENCE, step.leads_to).await {
+        let mut holds = cluster.holds_within(PATIENCE, step.leads_to).await;
+        if let (false, Some(again)) = (holds, step.checked_after) {
+            again(cluster);
+            holds = cluster.holds_within(PATIENCE, step.leads_to).await;
+        }
+        if !holds {
             let objects = history::objects(cluster);
             let errors: Vec<_> = cluster.all("events").iter().map(|it| it["message"].to_string()).collect();
             return Err(format!("it does not go on after: {}; {errors:?}; {objects:#?}", step.what));
@@ -131,7 +152,7 @@ fn survives(name: &str) {
     let kind = kinds::all().into_iter().find(|kind| kind.name == name).unwrap();
     let seed = number("FAULTS_SEED").unwrap_or_else(|| fastrand::u64(..));
     let began = RealInstant::now();
-    let undisturbed = run(&kind, || Plan::None).unwrap_or_else(|error| panic!("{name}, undisturbed: {error}"));
+    let undisturbed = run(&kind, || Plan::None, None).unwrap_or_else(|error| panic!("{name}, undisturbed: {error}"));
     let points = &undisturbed.calls;
     let cases = points.iter().flat_map(|point| faults::of(&point.verb).into_iter().map(move |fault| (point, fault)));
     let mut cases: Vec<(&Point, Fault)> = cases.collect();
@@ -151,12 +172,12 @@ fn survives(name: &str) {
     };
     for (point, fault) in &cases {
         let plan = || Plan::One((*point).clone(), *fault);
-        check(format!("{point}, {fault}"), run(&kind, plan));
+        check(format!("{point}, {fault}"), run(&kind, plan, None));
     }
     for at in 0..STORMS {
         let storm = random.u64(..);
         let plan = || Plan::Storm(fastrand::Rng::with_seed(storm), Instant::now() + STORM);
-        check(format!("storm {at}"), run(&kind, plan));
+        check(format!("storm {at}"), run(&kind, plan, None));
     }
     let time = began.elapsed();
     eprintln!(
@@ -199,5 +220,40 @@ kinds! {
     replaced: "replaced",
     made_again: "made again",
     recreated: "recreated",
+    overdue: "overdue",
     deleted: "deleted",
+}
+
+/// Returns how a run with a fault in the controller, and one in a call, differs from an undisturbed one of a right controller.
+fn found(name: &str, sabotage: Sabotage, point: (&str, &str, usize), act: Act) -> String {
+    let kind = kinds::all().into_iter().find(|kind| kind.name == name).unwrap();
+    let undisturbed = run(&kind, || Plan::None, None).unwrap();
+    let plan = || {
+        let (verb, kind, nth) = point;
+        let point = Point { verb: verb.to_owned(), kind: kind.to_owned(), nth };
+        Plan::One(point, Fault::Act(act))
+    };
+    match run(&kind, plan, Some(sabotage)) {
+        Err(error) => error,
+        Ok(ran) => difference(&undisturbed, &ran).unwrap_or_default(),
+    }
+}
+
+#[test]
+fn a_secret_that_is_written_after_its_job_set_is_found() {
+    let found = found("mpi", Sabotage::SecretLast, ("get", "nothing", 1), Act::GoOn);
+    assert!(found.contains("JobSets were created beside"), "{found}");
+}
+
+#[test]
+fn an_ignored_conflict_is_found() {
+    let found = found("torch", Sabotage::IgnoresConflicts, ("patch", "trainjobs", 1), Act::Answer(409));
+    assert!(found.contains("it does not go on after: it is created"), "{found}");
+}
+
+#[test]
+fn a_retry_that_creates_a_second_object_is_found() {
+    let lost = Act::Then(Lost::Answer(503));
+    let found = found("mpi", Sabotage::CreatesTwice, ("create", "secrets", 1), lost);
+    assert!(found.contains("there is secrets job-mpi-ssh-auth-2"), "{found}");
 }

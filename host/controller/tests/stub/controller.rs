@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     ControllerError, Options,
     certificate::{Clock, SystemClock},
-    client::ApiServer,
+    client::{ApiServer, InProcess},
     generation::Generations,
     metrics::Metrics,
     plugins::ClusterPlugins,
@@ -113,7 +113,11 @@ impl Controller {
     }
 
     /// Starts it with these plugins, and without a network or threads of its own, so that the clock may be paused.
-    pub(crate) fn start_in_process(cluster: &Cluster, plugins: Vec<Arc<dyn Plugin>>) -> Self {
+    pub(crate) fn start_in_process(
+        server: InProcess,
+        clock: Arc<dyn Clock>,
+        plugins: Vec<Arc<dyn Plugin>>,
+    ) -> Self {
         let settings = Settings {
             metrics_bind_address: BindAddress::Off,
             health_probe_bind_address: BindAddress::Off,
@@ -121,10 +125,10 @@ impl Controller {
         };
         let replica = Replica {
             name: "test",
-            clock: Arc::new(SystemClock),
+            clock,
             plugins: None,
         };
-        let server = ApiServer::InProcess(cluster.in_process());
+        let server = ApiServer::InProcess(server);
         let metrics = |queue: &_| Arc::new(Metrics::new(queue));
         Self::start_on(server, replica, settings, metrics, |_| plugins)
     }

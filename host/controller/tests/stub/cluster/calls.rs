@@ -95,7 +95,7 @@ impl Cluster {
     ///
     /// # Errors
     /// The connection is lost.
-    pub(super) async fn answer(&self, request: Request) -> io::Result<Response> {
+    pub(crate) async fn answer(&self, request: Request) -> io::Result<Response> {
         let (parts, body) = request.into_parts();
         let body = axum::body::to_bytes(body, 64 << 20).await.unwrap();
         let body = serde_json::from_slice(&body).unwrap_or_default();
