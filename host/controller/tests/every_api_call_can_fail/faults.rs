@@ -11,9 +11,6 @@ use tokio::{sync::Notify, time::Instant};
 
 use crate::stub::cluster::{Act, Cluster, Lost, When};
 
-/// Longer than a client waits for an answer.
-const TOO_LONG: Duration = Duration::from_secs(15);
-
 /// How long the API server is unavailable.
 const OUTAGE: Duration = Duration::from_secs(45);
 
@@ -131,7 +128,6 @@ impl Disturbance {
         let kills = Arc::new(Notify::new());
         let (disturbs, kill) = (disturbance.clone(), kills.clone());
         cluster.set_rule(move |cluster, when, call, _| {
-            // A TokenReview or an Event of Kubernetes changes nothing of a TrainJob.
             if when == When::Done {
                 return Act::GoOn;
             }
@@ -187,6 +183,3 @@ impl Disturbance {
         fault
     }
 }
-
-/// A call that is executed when the client has given up.
-pub(super) const STALLED: Fault = Fault::Act(Act::Stall(TOO_LONG));

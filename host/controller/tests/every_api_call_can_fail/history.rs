@@ -65,11 +65,15 @@ impl Summary {
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         if self.created != other.created {
             let (one, two) = (&self.created, &other.created);
-            return Some(format!("objects were created {two:?}, and undisturbed {one:?}"));
+            return Some(format!(
+                "objects were created {two:?}, and undisturbed {one:?}"
+            ));
         }
         if self.started != other.started {
             let (one, two) = (&self.started, &other.started);
-            return Some(format!("JobSets were started {two:?}, and undisturbed {one:?}"));
+            return Some(format!(
+                "JobSets were started {two:?}, and undisturbed {one:?}"
+            ));
         }
         let differs = self.beside != other.beside;
         differs.then(|| {
@@ -93,7 +97,8 @@ impl Reader {
             "trainjobs" if event == "MODIFIED" && is_same => self.status(&before, object),
             "jobsets" if event != "DELETED" => self.job_set(event, &before, object),
             "secrets" if event == "MODIFIED" && before["data"] != object["data"] => {
-                self.broken.push(format!("the keys of Secret {name} changed"));
+                self.broken
+                    .push(format!("the keys of Secret {name} changed"));
             }
             _ => {}
         }
@@ -112,9 +117,15 @@ impl Reader {
         let vanished = list(before, "/status/conditions").any(|it| !has(after, &it["type"]));
         self.breaks(vanished, "a condition vanished");
         for end in ["Complete", "Failed"] {
-            self.breaks(is(before, end) && !is(after, end), "what ended has not ended");
+            self.breaks(
+                is(before, end) && !is(after, end),
+                "what ended has not ended",
+            );
         }
-        self.breaks(is(after, "Complete") && is(after, "Failed"), "it completed and failed");
+        self.breaks(
+            is(after, "Complete") && is(after, "Failed"),
+            "it completed and failed",
+        );
         let uid = text(after, "/metadata/uid");
         let mut objects = self.objects.iter();
         let its = objects.find(|((plural, ..), it)| plural == "jobsets" && owner(it) == uid);
@@ -130,7 +141,9 @@ impl Reader {
                 self.breaks(!is_wanted, "Suspended is true, but it is to run");
                 self.breaks(runs, "Suspended is true, but its JobSet runs");
             }
-            (true, false) => self.breaks(is_wanted, "Suspended is false, but it is to be suspended"),
+            (true, false) => {
+                self.breaks(is_wanted, "Suspended is false, but it is to be suspended")
+            }
             _ => {}
         }
     }
@@ -139,8 +152,12 @@ impl Reader {
         let owner = owner(after);
         if event == "ADDED" {
             let owned = self.objects.iter();
-            let beside = owned.filter(|((plural, ..), it)| plural != "jobs" && super::job_set::owner(it) == owner);
-            let beside: BTreeSet<_> = beside.map(|((plural, _, name), _)| format!("{plural} {name}")).collect();
+            let beside = owned.filter(|((plural, ..), it)| {
+                plural != "jobs" && super::job_set::owner(it) == owner
+            });
+            let beside: BTreeSet<_> = beside
+                .map(|((plural, _, name), _)| format!("{plural} {name}"))
+                .collect();
             self.summary.beside.push(beside);
         } else {
             let lost = before.pointer(STARTED).is_some() && after.pointer(STARTED).is_none();
@@ -148,28 +165,57 @@ impl Reader {
         }
         if !is_suspended(after) {
             let uid = text(after, "/metadata/uid").to_owned();
-            self.started.entry(owner.to_owned()).or_default().insert(uid);
+            self.started
+                .entry(owner.to_owned())
+                .or_default()
+                .insert(uid);
         } else if event != "ADDED" && !is_suspended(before) {
             let name = format!("{}-runtime-snapshot", text(after, "/metadata/name"));
-            let id = ("configmaps".to_owned(), text(after, "/metadata/namespace").to_owned(), name);
-            let is_marked = self.objects.get(&id).and_then(|it| it.pointer(STARTED)).is_some();
-            self.breaks(!is_marked, "it was suspended before its snapshot was marked");
+            let id = (
+                "configmaps".to_owned(),
+                text(after, "/metadata/namespace").to_owned(),
+                name,
+            );
+            let is_marked = self
+                .objects
+                .get(&id)
+                .and_then(|it| it.pointer(STARTED))
+                .is_some();
+            self.breaks(
+                !is_marked,
+                "it was suspended before its snapshot was marked",
+            );
         }
     }
 }
 
 /// The fields that differ between runs.
-const OF_ITS_RUN: [&str; 5] = ["resourceVersion", "creationTimestamp", "lastTransitionTime", "uid", "generation"];
+const OF_ITS_RUN: [&str; 5] = [
+    "resourceVersion",
+    "creationTimestamp",
+    "lastTransitionTime",
+    "uid",
+    "generation",
+];
 
 /// Returns all objects, without what differs between runs.
 pub(super) fn objects(cluster: &Cluster) -> BTreeMap<String, String> {
     let history = cluster.history();
-    let names: BTreeMap<_, _> = history.iter().map(|((plural, _, name), _, object)| {
-        (text(object, "/metadata/uid"), format!("{plural} {name}"))
-    }).collect();
+    let names: BTreeMap<_, _> = history
+        .iter()
+        .map(|((plural, _, name), _, object)| {
+            (text(object, "/metadata/uid"), format!("{plural} {name}"))
+        })
+        .collect();
     let mut objects = BTreeMap::new();
     for plural in [
-        "trainjobs", "jobsets", "jobs", "configmaps", "secrets", "podgroups", "resourceclaimtemplates",
+        "trainjobs",
+        "jobsets",
+        "jobs",
+        "configmaps",
+        "secrets",
+        "podgroups",
+        "resourceclaimtemplates",
     ] {
         for mut object in cluster.all(plural) {
             let id = format!("{plural} {}", text(&object, "/metadata/name"));
@@ -177,7 +223,11 @@ pub(super) fn objects(cluster: &Cluster) -> BTreeMap<String, String> {
                 let data = object["data"].as_object_mut().into_iter().flatten();
                 data.for_each(|(_, value)| *value = value.as_str().map(str::len).into());
             }
-            for reference in object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten() {
+            for reference in object["metadata"]["ownerReferences"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
                 let name = names.get(text(reference, "/uid")).cloned();
                 reference["owner"] = name.into();
             }
@@ -205,10 +255,19 @@ fn strip(value: &mut Value) {
 
 /// Returns where two texts differ, with what is around.
 pub(super) fn text_difference(one: &str, two: &str) -> String {
-    let same = one.bytes().zip(two.bytes()).take_while(|(one, two)| one == two).count();
+    let same = one
+        .bytes()
+        .zip(two.bytes())
+        .take_while(|(one, two)| one == two)
+        .count();
     let part = |text: &str| {
-        let bytes = &text.as_bytes()[same.saturating_sub(120).min(text.len())..(same + 240).min(text.len())];
+        let bytes = &text.as_bytes()
+            [same.saturating_sub(120).min(text.len())..(same + 240).min(text.len())];
         String::from_utf8_lossy(bytes).into_owned()
     };
-    format!("undisturbed\n  ...{}\nand now\n  ...{}", part(one), part(two))
+    format!(
+        "undisturbed\n  ...{}\nand now\n  ...{}",
+        part(one),
+        part(two)
+    )
 }

@@ -26,7 +26,10 @@ pub(super) fn list<'v>(object: &'v Value, path: &str) -> impl Iterator<Item = &'
 
 /// The text at that path of an object.
 pub(super) fn text<'v>(object: &'v Value, path: &str) -> &'v str {
-    object.pointer(path).and_then(Value::as_str).unwrap_or_default()
+    object
+        .pointer(path)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// Whether an object has a condition of that type that is true.
@@ -58,8 +61,19 @@ pub(super) async fn run(cluster: Cluster, broken: Broken) {
 
 /// Deletes objects whose owners are gone.
 fn collect(cluster: &Cluster) {
-    for plural in ["jobsets", "configmaps", "secrets", "podgroups", "resourceclaimtemplates", "jobs"] {
-        let owners = if plural == "jobs" { "jobsets" } else { "trainjobs" };
+    for plural in [
+        "jobsets",
+        "configmaps",
+        "secrets",
+        "podgroups",
+        "resourceclaimtemplates",
+        "jobs",
+    ] {
+        let owners = if plural == "jobs" {
+            "jobsets"
+        } else {
+            "trainjobs"
+        };
         let owners: Vec<_> = cluster.all(owners);
         for object in cluster.all(plural) {
             let owner = owner(&object);
@@ -77,13 +91,22 @@ fn act(cluster: &Cluster, job_set: &Value, broken: &Broken) {
     if is(job_set, "Completed") || is(job_set, "Failed") {
         return;
     }
-    let (namespace, name) = (text(job_set, "/metadata/namespace"), text(job_set, "/metadata/name"));
+    let (namespace, name) = (
+        text(job_set, "/metadata/namespace"),
+        text(job_set, "/metadata/name"),
+    );
     let mut counts: Vec<Value> = Vec::new();
     for replicated in list(job_set, "/spec/replicatedJobs") {
         let needed = list(replicated, "/dependsOn");
         let is_ready = |needed: &Value| {
-            let key = if needed["status"] == "Complete" { "succeeded" } else { "ready" };
-            counts.iter().any(|it| it["name"] == needed["name"] && it[key] == 1)
+            let key = if needed["status"] == "Complete" {
+                "succeeded"
+            } else {
+                "ready"
+            };
+            counts
+                .iter()
+                .any(|it| it["name"] == needed["name"] && it[key] == 1)
         };
         let job = format!("{name}-{}-0", text(replicated, "/name"));
         let exists = cluster.get("jobs", namespace, &job).is_some();
@@ -129,14 +152,20 @@ fn run_job(
     }
     let mut job = found.clone();
     if !suspend && found["spec"]["suspend"] == true {
-        let selector = pods["spec"]["nodeSelector"].as_object().cloned().unwrap_or_default();
+        let selector = pods["spec"]["nodeSelector"]
+            .as_object()
+            .cloned()
+            .unwrap_or_default();
         let spec = &mut job["spec"]["template"]["spec"];
         for (key, value) in selector {
             spec["nodeSelector"][key] = value;
         }
         if spec["nodeSelector"] != pods["spec"]["nodeSelector"] {
             let now = &spec["nodeSelector"];
-            broken.lock().unwrap().push(format!("pods have an earlier placement: {now}"));
+            broken
+                .lock()
+                .unwrap()
+                .push(format!("pods have an earlier placement: {now}"));
         }
     }
     job["spec"]["suspend"] = suspend.into();
@@ -186,7 +215,12 @@ pub(super) fn admission(before: &Value, after: &Value) -> Option<Value> {
         for replicated in spec["replicatedJobs"].as_array_mut().into_iter().flatten() {
             let pods = &mut replicated["template"]["spec"]["template"];
             if is_suspended(before) {
-                for path in ["/metadata", "/spec/nodeSelector", "/spec/tolerations", "/spec/schedulingGates"] {
+                for path in [
+                    "/metadata",
+                    "/spec/nodeSelector",
+                    "/spec/tolerations",
+                    "/spec/schedulingGates",
+                ] {
                     pods.pointer_mut(path).map(Value::take);
                 }
             }
@@ -211,7 +245,9 @@ fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {
             let members = members.into_iter().filter(|(_, value)| !value.is_null());
-            members.map(|(key, value)| (key, without_nulls(value))).collect()
+            members
+                .map(|(key, value)| (key, without_nulls(value)))
+                .collect()
         }
         Value::Array(items) => items.into_iter().map(without_nulls).collect(),
         other => other,

@@ -1,6 +1,6 @@
 //! The kinds of TrainJobs, and what happens to each.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde_json::{Value, json};
 use trainyard_api::yaml;
@@ -34,13 +34,13 @@ pub(super) struct Kind {
 }
 
 /// The built-in plugins, native instead of sandboxed, and one that emits an object of each mode.
-pub(super) fn plugins() -> Vec<Arc<dyn Plugin>> {
+pub(super) static PLUGINS: LazyLock<Vec<Arc<dyn Plugin>>> = LazyLock::new(|| {
     let native = |(_, parts): &BuiltInParts| -> Arc<dyn Plugin> {
         Arc::new(NativePlugin::new(parts, Settings::built_in()).unwrap())
     };
     let built_in = BUILT_INS.iter().map(native);
     built_in.chain([modes()]).collect()
-}
+});
 
 /// The annotation that is copied into the objects of [`modes`].
 const NOTE: &str = "example.com/note";
@@ -52,7 +52,9 @@ const MODES: [&str; 4] = ["once", "with-jobset", "while-suspended", "live"];
 fn modes() -> Arc<dyn Plugin> {
     fn emit(call: &mut Call) -> Result<(), Fault> {
         let objects = handle::Objects(0);
-        let note = call.job_annotation(handle::Job(0), NOTE)?.unwrap_or_default();
+        let note = call
+            .job_annotation(handle::Job(0), NOTE)?
+            .unwrap_or_default();
         for mode in MODES {
             let map = call.objects_emit(objects, "v1", "ConfigMap", &format!("-{mode}"), None)?;
             call.object_set_apply(map, mode)?;
@@ -66,7 +68,11 @@ fn modes() -> Arc<dyn Plugin> {
     })
 }
 
-fn step(what: &'static str, happens: impl Fn(&Cluster) + 'static, leads_to: fn(&Cluster) -> bool) -> Step {
+fn step(
+    what: &'static str,
+    happens: impl Fn(&Cluster) + 'static,
+    leads_to: fn(&Cluster) -> bool,
+) -> Step {
     Step {
         what,
         happens: Box::new(happens),
@@ -93,7 +99,11 @@ fn runs(cluster: &Cluster) -> bool {
     let is_its = owner(&job_set) == job["metadata"]["uid"];
     let mut pods = list(&job_set, "/status/replicatedJobsStatus");
     let has_pods = pods.any(|it| it["active"] == 1);
-    is_its && has_pods && job_set["spec"]["suspend"] == false && counts(&job, "active") && !is(&job, "Suspended")
+    is_its
+        && has_pods
+        && job_set["spec"]["suspend"] == false
+        && counts(&job, "active")
+        && !is(&job, "Suspended")
 }
 
 /// The same with all of its replicated jobs.
@@ -119,13 +129,22 @@ fn is_replaced(cluster: &Cluster) -> bool {
 
 /// Whether nothing is left of the TrainJob.
 fn is_gone(cluster: &Cluster) -> bool {
-    let kinds = ["trainjobs", "jobsets", "jobs", "configmaps", "secrets", "podgroups"];
+    let kinds = [
+        "trainjobs",
+        "jobsets",
+        "jobs",
+        "configmaps",
+        "secrets",
+        "podgroups",
+    ];
     kinds.iter().all(|plural| cluster.count(plural) == 0)
 }
 
 /// Whether the live object has the note of the TrainJob.
 fn is_noted(cluster: &Cluster) -> bool {
-    let live = cluster.get("configmaps", "a", "job-live").unwrap_or_default();
+    let live = cluster
+        .get("configmaps", "a", "job-live")
+        .unwrap_or_default();
     live["data"]["note"] == "new"
 }
 
@@ -147,12 +166,20 @@ fn created(runtime: &str, uid: &str, spec: &Value) -> Value {
 
 fn create(runtime: &'static str, spec: Value, leads_to: fn(&Cluster) -> bool) -> Step {
     let job = created(runtime, "uid-of-the-train-job", &spec);
-    step("it is created", move |cluster| cluster.put(job.clone()), leads_to)
+    step(
+        "it is created",
+        move |cluster| cluster.put(job.clone()),
+        leads_to,
+    )
 }
 
 fn change(what: &'static str, spec: Value, leads_to: fn(&Cluster) -> bool) -> Step {
     let patch = json!({"spec": spec});
-    step(what, move |cluster| cluster.merge("trainjobs", "a", "job", &patch), leads_to)
+    step(
+        what,
+        move |cluster| cluster.merge("trainjobs", "a", "job", &patch),
+        leads_to,
+    )
 }
 
 fn suspend() -> Step {
@@ -175,7 +202,11 @@ fn admit(zone: &str) -> Step {
         "manager": "kueue.x-k8s.io/manager",
         "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
     }]);
-    change("it is admitted", json!({"suspend": false, "runtimePatches": patches}), all_run)
+    change(
+        "it is admitted",
+        json!({"suspend": false, "runtimePatches": patches}),
+        all_run,
+    )
 }
 
 fn delete_train_job(cluster: &Cluster) {
@@ -282,17 +313,41 @@ fn frameworks() -> Vec<Kind> {
     let flux = || runtime("flux", json!({"numNodes": 2, "flux": {}}), json!({}));
     let queued = || json!({"suspend": true});
     vec![
-        kind("torch", torch(), vec![create("torch", json!({}), all_run), completes()]),
+        kind(
+            "torch",
+            torch(),
+            vec![create("torch", json!({}), all_run), completes()],
+        ),
         kind(
             "mpi",
             parsed(MPI),
-            vec![create("mpi", queued(), waits), resume(), suspend(), resume(), completes()],
+            vec![
+                create("mpi", queued(), waits),
+                resume(),
+                suspend(),
+                resume(),
+                completes(),
+            ],
         ),
-        kind("flux", flux(), vec![create("flux", json!({}), all_run), suspend(), resume(), completes()]),
+        kind(
+            "flux",
+            flux(),
+            vec![
+                create("flux", json!({}), all_run),
+                suspend(),
+                resume(),
+                completes(),
+            ],
+        ),
         kind(
             "initializers",
             parsed(INITIALIZERS),
-            vec![create("initialized", json!({}), all_run), suspend(), resume(), completes()],
+            vec![
+                create("initialized", json!({}), all_run),
+                suspend(),
+                resume(),
+                completes(),
+            ],
         ),
     ]
 }
@@ -303,8 +358,20 @@ fn objects() -> Vec<Kind> {
         let policy = json!({"podGroupPolicy": {scheduler: {}}});
         runtime("gang", json!({"numNodes": 2, "torch": {}}), policy)
     };
-    let gang_steps = || vec![create("gang", json!({"suspend": true}), waits), resume(), suspend(), resume(), completes()];
-    let modes = runtime("modes", json!({"numNodes": 2}), json!({"plugins": [{"name": "modes"}]}));
+    let gang_steps = || {
+        vec![
+            create("gang", json!({"suspend": true}), waits),
+            resume(),
+            suspend(),
+            resume(),
+            completes(),
+        ]
+    };
+    let modes = runtime(
+        "modes",
+        json!({"numNodes": 2}),
+        json!({"plugins": [{"name": "modes"}]}),
+    );
     let mut devices = runtime("devices", json!({"numNodes": 2, "torch": {}}), json!({}));
     let claims = r#"[{"name": "gpu", "deviceClassName": "gpu.example.com", "count": 2}]"#;
     devices["metadata"]["annotations"] = json!({"trainyard.dev/resource-claims-per-node": claims});
@@ -320,7 +387,11 @@ fn objects() -> Vec<Kind> {
             modes,
             vec![
                 create("modes", json!({}), all_run),
-                step("its live object is deleted", |cluster| cluster.delete("configmaps", "a", "job-live"), anything),
+                step(
+                    "its live object is deleted",
+                    |cluster| cluster.delete("configmaps", "a", "job-live"),
+                    anything,
+                ),
                 Step {
                     checked_after: Some(|cluster| {
                         let restarts = |job_set: &mut Value| {
@@ -336,7 +407,15 @@ fn objects() -> Vec<Kind> {
                 completes(),
             ],
         ),
-        kind("dra", devices, vec![create("devices", json!({"suspend": true}), waits), resume(), completes()]),
+        kind(
+            "dra",
+            devices,
+            vec![
+                create("devices", json!({"suspend": true}), waits),
+                resume(),
+                completes(),
+            ],
+        ),
     ]
 }
 
@@ -357,14 +436,24 @@ fn changes() -> Vec<Kind> {
         kind(
             "relocated",
             torch(),
-            vec![create("torch", queued(), waits), admit("east"), suspend(), admit("west"), completes()],
+            vec![
+                create("torch", queued(), waits),
+                admit("east"),
+                suspend(),
+                admit("west"),
+                completes(),
+            ],
         ),
         kind(
             "replaced",
             torch(),
             vec![
                 create("torch", queued(), waits),
-                change("its image is changed", json!({"trainer": {"image": "image:2"}}), is_replaced),
+                change(
+                    "its image is changed",
+                    json!({"trainer": {"image": "image:2"}}),
+                    is_replaced,
+                ),
                 resume(),
                 completes(),
             ],
@@ -372,21 +461,31 @@ fn changes() -> Vec<Kind> {
         kind(
             "made again",
             torch(),
-            vec![create("torch", json!({}), all_run), step("it is deleted and made again", again, all_run), completes()],
+            vec![
+                create("torch", json!({}), all_run),
+                step("it is deleted and made again", again, all_run),
+                completes(),
+            ],
         ),
         kind(
             "recreated",
             torch(),
-            vec![create("torch", json!({}), all_run), step("its JobSet is deleted", remove, all_run), completes()],
+            vec![
+                create("torch", json!({}), all_run),
+                step("its JobSet is deleted", remove, all_run),
+                completes(),
+            ],
         ),
         kind(
             "overdue",
             torch(),
             vec![
                 create("torch", json!({"activeDeadlineSeconds": 120}), all_run),
-                step("its deadline passes", |_| {}, |cluster| {
-                    is(&train_job(cluster), "Failed") && cluster.count("jobsets") == 0
-                }),
+                step(
+                    "its deadline passes",
+                    |_| {},
+                    |cluster| is(&train_job(cluster), "Failed") && cluster.count("jobsets") == 0,
+                ),
             ],
         ),
         kind(
@@ -394,7 +493,11 @@ fn changes() -> Vec<Kind> {
             torch(),
             vec![
                 create("torch", json!({}), all_run),
-                step("it is deleted, and a finalizer keeps it", finalized, anything),
+                step(
+                    "it is deleted, and a finalizer keeps it",
+                    finalized,
+                    anything,
+                ),
                 step("it is gone", delete_train_job, is_gone),
             ],
         ),
@@ -403,5 +506,8 @@ fn changes() -> Vec<Kind> {
 
 /// All kinds.
 pub(super) fn all() -> Vec<Kind> {
-    [frameworks(), objects(), changes()].into_iter().flatten().collect()
+    [frameworks(), objects(), changes()]
+        .into_iter()
+        .flatten()
+        .collect()
 }

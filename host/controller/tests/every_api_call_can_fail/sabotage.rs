@@ -35,7 +35,11 @@ impl Sabotage {
         })
     }
 
-    async fn answer(self, cluster: Cluster, request: Request<Body>) -> Result<Response, tower::BoxError> {
+    async fn answer(
+        self,
+        cluster: Cluster,
+        request: Request<Body>,
+    ) -> Result<Response, tower::BoxError> {
         let (parts, body) = request.into_parts();
         let body = to_bytes(body, usize::MAX).await?;
         let again = |body: Vec<u8>| Request::from_parts(parts.clone(), Body::from(body));
@@ -59,7 +63,9 @@ impl Sabotage {
             let mut second = sent;
             let name = second["metadata"]["name"].as_str().unwrap_or_default();
             second["metadata"]["name"] = format!("{name}-2").into();
-            return Ok(cluster.answer(again(second.to_string().into_bytes())).await?);
+            return Ok(cluster
+                .answer(again(second.to_string().into_bytes()))
+                .await?);
         }
         Ok(answered)
     }

@@ -118,14 +118,6 @@ impl Cluster {
         if let Some(refused) = refused(act, &call.body) {
             return Ok(refused);
         }
-        if let Act::Stall(time) = act {
-            let cluster = self.clone();
-            tokio::spawn(async move {
-                tokio::time::sleep(time).await;
-                drop(cluster.execute(call));
-            });
-            return std::future::pending().await;
-        }
         let lost_answer = match act {
             Act::Cut => return Err(lost()),
             Act::Then(lost) => Some(lost),
@@ -190,9 +182,8 @@ impl Cluster {
         let wanted = &options["preconditions"];
         let found = self.state.lock().unwrap().objects.get(id).cloned();
         let differs = |found: &Value| {
-            let differs = |key: &&str| {
-                !wanted[*key].is_null() && wanted[*key] != found["metadata"][*key]
-            };
+            let differs =
+                |key: &&str| !wanted[*key].is_null() && wanted[*key] != found["metadata"][*key];
             ["uid", "resourceVersion"].iter().any(differs)
         };
         if found.as_ref().is_some_and(differs) {

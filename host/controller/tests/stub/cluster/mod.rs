@@ -20,12 +20,12 @@ use serde_json::{Map, Value};
 use tokio::sync::watch::Sender;
 use trainyard_controller::client::InProcess;
 
+pub(crate) use self::rules::{Act, Lost, When};
 use self::{
     answers::{merge, now},
     kinds::KINDS,
     place::Place,
 };
-pub(crate) use self::rules::{Act, Lost, When};
 use super::serve;
 
 /// How long a test waits for an expected state.
@@ -133,11 +133,7 @@ impl Cluster {
     }
 
     /// Waits until a condition holds, which is checked after each change. Returns false if it does not hold within this time.
-    pub(crate) async fn holds_within(
-        &self,
-        time: Duration,
-        holds: impl Fn(&Self) -> bool,
-    ) -> bool {
+    pub(crate) async fn holds_within(&self, time: Duration, holds: impl Fn(&Self) -> bool) -> bool {
         let mut changed = self.changed.subscribe();
         let waits = async {
             while !holds(self) {
@@ -374,7 +370,6 @@ impl Cluster {
         self.changed.send_replace(version);
         true
     }
-
 }
 
 /// An answer whose connection is lost.

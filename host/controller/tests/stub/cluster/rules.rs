@@ -37,8 +37,6 @@ pub(crate) enum Act {
     Wait(Duration),
     /// The connection is lost before it arrives.
     Cut,
-    /// It is executed after this time, and never answered.
-    Stall(Duration),
     /// It is executed, and the client does not learn so.
     Then(Lost),
     /// The event is delivered twice.
