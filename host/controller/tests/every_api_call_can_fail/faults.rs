@@ -96,6 +96,12 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Whether a controller may not see the deletion of a JobSet because of this fault of a call.
+pub(super) fn hides_deletions(point: &Point, fault: Fault) -> bool {
+    let is_of_watch = ["event", "watch", "list"].contains(&point.verb.as_str());
+    is_of_watch && point.kind == "jobsets" || !matches!(fault, Fault::Act(_))
+}
+
 /// Which calls have faults.
 pub(super) enum Plan {
     None,

@@ -4,7 +4,7 @@
 //!
 //! - no condition vanishes, and `Complete` and `Failed` stay true and are never both true;
 //! - `Suspended` becomes true only if the TrainJob is to be suspended and its JobSet runs no pods, and false only if it is not;
-//! - the counts of Jobs stay as long as their JobSet does.
+//! - the counts of Jobs stay, unless the JobSet was recreated.
 //!
 //! Also, a JobSet is created after its snapshot and the objects beside it; it is suspended after its snapshot is marked; its own mark of
 //! its start stays; the keys of a Secret never change; no TrainJob has started JobSets, or created objects, other than when nothing fails.
@@ -34,6 +34,8 @@ struct Reader {
     objects: BTreeMap<Id, Value>,
     summary: Summary,
     started: BTreeMap<String, BTreeSet<String>>,
+    /// How many JobSets each TrainJob had.
+    created: BTreeMap<String, usize>,
     broken: Vec<String>,
 }
 
@@ -43,6 +45,7 @@ pub(super) fn read(cluster: &Cluster) -> Result<Summary, String> {
         objects: BTreeMap::new(),
         summary: Summary::default(),
         started: BTreeMap::new(),
+        created: BTreeMap::new(),
         broken: Vec::new(),
     };
     for (id, event, object) in cluster.history() {
@@ -131,8 +134,9 @@ impl Reader {
         let its = objects.find(|((plural, ..), it)| plural == "jobsets" && owner(it) == uid);
         let its = its.map(|(_, it)| it.clone()).unwrap_or_default();
         let counts = |job: &Value| list(job, "/status/jobsStatus").count();
-        let has_counts = its["status"]["replicatedJobsStatus"].is_array();
-        let vanished = counts(before) > 0 && counts(after) == 0 && has_counts;
+        // A recreated JobSet has none at first.
+        let is_first = self.created.get(uid).is_none_or(|created| *created <= 1);
+        let vanished = counts(before) > 0 && counts(after) == 0 && is_first;
         self.breaks(vanished, "the counts vanished");
         let is_wanted = after["spec"]["suspend"] == true;
         let runs = its["spec"]["suspend"] == false;
@@ -151,6 +155,7 @@ impl Reader {
     fn job_set(&mut self, event: &str, before: &Value, after: &Value) {
         let owner = owner(after);
         if event == "ADDED" {
+            *self.created.entry(owner.to_owned()).or_default() += 1;
             let owned = self.objects.iter();
             let beside = owned.filter(|((plural, ..), it)| {
                 plural != "jobs" && super::job_set::owner(it) == owner
@@ -230,6 +235,11 @@ pub(super) fn objects(cluster: &Cluster) -> BTreeMap<String, String> {
             {
                 let name = names.get(text(reference, "/uid")).cloned();
                 reference["owner"] = name.into();
+            }
+            if plural == "configmaps" {
+                // It counts until the TrainJob ends, and may be outdated if pods end at once.
+                let recreate = object.pointer_mut("/metadata/annotations/trainyard.dev~1recreate");
+                recreate.map(Value::take);
             }
             if plural == "jobsets" {
                 object["status"]["restarts"].take();

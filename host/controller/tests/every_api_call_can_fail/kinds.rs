@@ -31,6 +31,8 @@ pub(super) struct Kind {
     /// What exists before the controller starts.
     pub(super) objects: Vec<Value>,
     pub(super) steps: Vec<Step>,
+    /// Whether its JobSet is deleted. If no controller sees that, it is not known how the JobSet ended, and the TrainJob fails.
+    pub(super) loses_job_set: bool,
 }
 
 /// The built-in plugins, native instead of sandboxed, and one that emits an object of each mode.
@@ -125,6 +127,13 @@ fn is_complete(cluster: &Cluster) -> bool {
 /// Whether the JobSet is suspended, and pods of it have another image.
 fn is_replaced(cluster: &Cluster) -> bool {
     waits(cluster) && job_set(cluster).to_string().contains("image:2")
+}
+
+/// Whether the TrainJob failed because no controller saw how its JobSet ended.
+pub(super) fn has_unseen_end(cluster: &Cluster) -> bool {
+    let job = train_job(cluster);
+    let mut conditions = list(&job, "/status/conditions");
+    conditions.any(|it| it["reason"] == "JobSetGone") && cluster.count("jobsets") == 0
 }
 
 /// Whether nothing is left of the TrainJob.
@@ -241,6 +250,7 @@ fn kind(name: &'static str, mut runtime: Value, steps: Vec<Step>) -> Kind {
         name,
         objects: vec![runtime],
         steps,
+        loses_job_set: false,
     }
 }
 
@@ -467,15 +477,18 @@ fn changes() -> Vec<Kind> {
                 completes(),
             ],
         ),
-        kind(
-            "recreated",
-            torch(),
-            vec![
-                create("torch", json!({}), all_run),
-                step("its JobSet is deleted", remove, all_run),
-                completes(),
-            ],
-        ),
+        Kind {
+            loses_job_set: true,
+            ..kind(
+                "recreated",
+                torch(),
+                vec![
+                    create("torch", json!({}), all_run),
+                    step("its JobSet is deleted", remove, all_run),
+                    completes(),
+                ],
+            )
+        },
         kind(
             "overdue",
             torch(),
