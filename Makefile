@@ -151,13 +151,17 @@ test-conform: build ## Check that the built-in plugins and the examples pass `tr
 test-model: setup ## Explore every order of events one event deeper than `make test`, and walk at random for 12 million steps; 20 minutes of CPU.
 	MODEL_DEEPER=1 MODEL_STEPS=1000000 $(CARGO) test --locked $(FEATURES) -p trainyard-controller --lib every_order_of_events -- --nocapture
 
+.PHONY: test-faults
+test-faults: setup ## Let every call of the controller fail in every way, for every kind of TrainJob, where `make test` tries a sample; 8 minutes of CPU.
+	FAULTS_ALL=1 $(CARGO) test --locked $(FEATURES) -p trainyard-controller --test all every_api_call_can_fail -- --nocapture
+
 .PHONY: test-semver
 test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-checks first, which takes minutes.
 	@tools/semver.sh
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, the site, the harness, two releases; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-frameworks growth docs audit test-release
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, every fault of every call, the site, the harness, two releases; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-faults test-frameworks growth docs audit test-release
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

@@ -153,7 +153,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     loaded.cancel();
     let ended = runtime.block_on(async {
         let options = Options {
-            cluster: args.cluster.config().await?,
+            cluster: args.cluster.config().await?.into(),
             settings,
             instance: instance(),
             generations,

@@ -12,7 +12,7 @@ use trainyard_api::names;
 
 use crate::{
     certificate::{Clock, Managed, ServedCertificate, Source},
-    client::{Access, ClientError, ClientOptions, Rate, client},
+    client::{Access, ApiServer, ClientError, ClientOptions, Rate, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
     generation::Generations,
@@ -51,7 +51,7 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// The options of a controller.
 pub struct Options {
     /// The API server.
-    pub cluster: kube::Config,
+    pub cluster: ApiServer,
     /// The settings, flags included.
     pub settings: Settings,
     /// The name of this process in Events and the Lease.
@@ -63,7 +63,7 @@ pub struct Options {
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
     pub metrics: Arc<Metrics>,
-    /// The clock for the certificates that the controller creates, and for rollouts of plugins.
+    /// The clock of TrainJobs' deadlines, of the certificates that the controller creates, and of rollouts of plugins.
     pub clock: Arc<dyn Clock>,
     /// Where plugins come from that the cluster declares, if the settings say so.
     pub plugins: Option<ClusterPlugins>,
@@ -334,7 +334,7 @@ impl Options {
         Ok(Some(Source::Managed(Managed {
             // A separate client, so that other calls do not delay the certificate.
             client: self.client(ClientOptions::default())?,
-            namespace: self.cluster.default_namespace.clone(),
+            namespace: self.cluster.namespace().to_owned(),
             settings: settings.clone(),
             clock: self.clock.clone(),
             metrics: self.metrics.clone(),
@@ -346,7 +346,7 @@ impl Options {
         if self.settings.shadow {
             return Ok(None);
         }
-        let namespace = &self.cluster.default_namespace;
+        let namespace = self.cluster.namespace();
         let identity = crate::lease::identity(&self.instance);
         let lease = self.settings.leader_election.lease(namespace, identity);
         let candidate = |lease| {
@@ -390,7 +390,8 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
             (options.generations, options.threads),
             recorder.log_shares(),
             options.metrics.clone(),
-        ),
+        )
+        .with_clock(options.clock),
         client,
         stores,
         queue: options.queue,

@@ -1,14 +1,15 @@
 //! After outages of the API server, and with other writers of the same objects, the objects are the same as without them, and none was
-//! created twice.
+//! created twice. Every call and every fault of it is tried in process (host/controller/tests/every_api_call_can_fail). Here are those that have
+//! a socket, a process or a second controller, which prove that the API server of that test behaves like a real one.
 //!
 //! These tests kill the API server, so they do not share a program with others.
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use trainyard_cluster::{Act, Test, eventually};
+use trainyard_cluster::{Test, eventually};
 
 use crate::common::{Case, Disturbed, Scenario};
 
@@ -16,8 +17,6 @@ use crate::common::{Case, Disturbed, Scenario};
 const DEADLINE: Duration = Duration::from_secs(20);
 /// How long the API server is unavailable.
 const AWAY: Duration = Duration::from_secs(30);
-/// How long every write is refused.
-const STORM: Duration = Duration::from_secs(15);
 
 /// Returns the objects without a disturbance.
 static UNDISTURBED: OnceCell<Value> = OnceCell::const_new();
@@ -84,16 +83,6 @@ async fn api_server_restart_is_survived(shared: &Disturbed) -> Result<()> {
     .await
 }
 
-async fn refused_connections_are_survived(shared: &Disturbed) -> Result<()> {
-    waited_out(shared, async |scenario| {
-        shared.proxy.refuse().await;
-        happen(scenario).await?;
-        tokio::time::sleep(AWAY).await;
-        shared.proxy.serve().await
-    })
-    .await
-}
-
 async fn hanging_connections_are_survived(shared: &Disturbed) -> Result<()> {
     waited_out(shared, async |scenario| {
         shared.proxy.hang();
@@ -102,40 +91,6 @@ async fn hanging_connections_are_survived(shared: &Disturbed) -> Result<()> {
         shared.proxy.serve().await
     })
     .await
-}
-
-/// Answers every write with this action for a while.
-async fn storm(shared: &Disturbed, answer: fn() -> Act) -> Result<()> {
-    waited_out(shared, async |scenario| {
-        shared.proxy.next_writes(usize::MAX, answer).await;
-        happen(scenario).await?;
-        tokio::time::sleep(STORM).await;
-        let calls = shared.proxy.calls().await;
-        let code = |answer: Act| match answer {
-            Act::Answer(status) => Some(status.code),
-            _ => None,
-        };
-        let code = code(answer());
-        let refused = calls
-            .iter()
-            .filter(|call| call.answer.map(|status| status.as_u16()) == code);
-        let refused = refused.count();
-        ensure!(
-            refused >= Case::ALL.len(),
-            "only {refused} writes were refused"
-        );
-        shared.proxy.forget().await;
-        Ok(())
-    })
-    .await
-}
-
-async fn many_conflicts_are_survived(shared: &Disturbed) -> Result<()> {
-    storm(shared, Act::conflict).await
-}
-
-async fn many_too_many_requests_responses_are_survived(shared: &Disturbed) -> Result<()> {
-    storm(shared, || Act::too_many_requests(1)).await
 }
 
 async fn second_controller_is_survived(shared: &Disturbed) -> Result<()> {
@@ -157,17 +112,8 @@ pub(crate) fn tests() -> Vec<Test<Disturbed>> {
             api_server_restart_is_survived,
         ),
         Test::new(
-            "refused_connections_are_survived",
-            refused_connections_are_survived,
-        ),
-        Test::new(
             "hanging_connections_are_survived",
             hanging_connections_are_survived,
-        ),
-        Test::new("many_conflicts_are_survived", many_conflicts_are_survived),
-        Test::new(
-            "many_too_many_requests_responses_are_survived",
-            many_too_many_requests_responses_are_survived,
         ),
         Test::new(
             "second_controller_is_survived",

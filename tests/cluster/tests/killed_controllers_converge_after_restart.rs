@@ -1,5 +1,8 @@
 //! If the controller is killed before or after any API call of a reconcile, it converges after the next start: every TrainJob has the same
 //! objects as without the interruption, with no duplicates and no orphans.
+//!
+//! Kills at each call of each kind of TrainJob are tried in process (host/controller/tests/every_api_call_can_fail). The two cases here prove
+//! that test true: the one with the most writes, and the one in which time passes while no process runs.
 
 use std::{
     collections::BTreeSet,
@@ -215,5 +218,5 @@ pub(crate) fn tests() -> Vec<Test<Disturbed>> {
             converges(shared, case).await
         })
     };
-    Case::ALL.map(test).into()
+    [Case::Created, Case::Overdue].map(test).into()
 }

@@ -4,12 +4,14 @@
 //! and the caller decides when to retry.
 
 mod calls;
+mod server;
 
 use std::{error::Error, iter::successors, num::NonZeroU32, sync::Arc, time::Duration};
 
+use axum::body::{Bytes, HttpBody};
 use governor::{DefaultDirectRateLimiter, Quota};
 use http::{
-    Request,
+    Request, Response,
     header::{ACCEPT, HeaderValue},
 };
 use http_body_util::{BodyExt as _, LengthLimitError};
@@ -19,9 +21,11 @@ use kube::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use thiserror::Error;
+use tower::{BoxError, Service};
 use trainyard_model::text::clean;
 
 use self::calls::BoundedService;
+pub use self::server::{ApiServer, InProcess, InProcessAnswer};
 use crate::metrics::Metrics;
 
 /// The default timeout of a connection, and of the whole answer to a call.
@@ -257,20 +261,45 @@ pub(crate) fn segment(name: &str) -> String {
 /// # Errors
 /// The configuration is invalid.
 pub fn client(
-    mut config: kube::Config,
+    server: impl Into<ApiServer>,
     options: ClientOptions,
     metrics: Arc<Metrics>,
 ) -> Result<kube::Client, ClientError> {
-    config.default_retry = false;
-    config.connect_timeout = Some(options.answer);
-    config.write_timeout = Some(options.answer);
-    // Timeouts are set per call below; this one would apply to watches too.
-    config.read_timeout = None;
+    match server.into() {
+        ApiServer::InProcess(service) => {
+            let namespace = service.namespace();
+            let builder = ClientBuilder::new(service, namespace);
+            Ok(bounded(builder, options, metrics))
+        }
+        ApiServer::Remote(mut config) => {
+            config.default_retry = false;
+            config.connect_timeout = Some(options.answer);
+            config.write_timeout = Some(options.answer);
+            // Timeouts are set per call below; this one would apply to watches too.
+            config.read_timeout = None;
+            let builder = ClientBuilder::try_from(*config)
+                .map_err(|error| ClientError::Configuration(Box::new(error)))?;
+            Ok(bounded(builder, options, metrics))
+        }
+    }
+}
+
+/// Returns a client of a service, whose calls are limited and counted.
+fn bounded<S, B>(
+    builder: ClientBuilder<S>,
+    options: ClientOptions,
+    metrics: Arc<Metrics>,
+) -> kube::Client
+where
+    S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
     let limiter = options
         .rate
         .map(|Rate(quota)| Arc::new(DefaultDirectRateLimiter::direct(quota)));
-    let builder = ClientBuilder::try_from(config)
-        .map_err(|error| ClientError::Configuration(Box::new(error)))?;
     let layer = tower::layer::layer_fn(|inner| BoundedService {
         inner,
         answer: options.answer,
@@ -279,7 +308,7 @@ pub fn client(
         limiter: limiter.clone(),
         metrics: Arc::clone(&metrics),
     });
-    Ok(builder.with_layer(&layer).build())
+    builder.with_layer(&layer).build()
 }
 
 #[cfg(test)]

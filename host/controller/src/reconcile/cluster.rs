@@ -167,11 +167,12 @@ pub(crate) trait Objects {
     /// Reads the state of an object that the snapshot lists. The list may be forged, so only kinds that plugins emit are read.
     async fn listed_object(&mut self, object: &ObjectRef) -> Result<ObjectState>;
 
-    /// Applies an object, and returns its version; with force only over one that the TrainJob owns.
+    /// Applies an object, and returns its version. With force only over the version that was read and that the TrainJob owns: an object of
+    /// another owner may have replaced it, and a call that takes effect late must not bring an earlier state back.
     async fn apply_object(
         &mut self,
         object: &RenderedObject,
-        force: bool,
+        over: Option<&str>,
     ) -> Result<Option<Box<str>>>;
 
     /// Creates an object, with its keys if it is a Secret.

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use trainyard_api::names;
 use trainyard_model::facts::HostFacts;
@@ -18,6 +19,7 @@ use super::{
     status,
 };
 use crate::{
+    certificate::{Clock, SystemClock},
     fair::{FairSemaphore, MemoryBudget},
     generation::{Generations, Pinned},
     log_shares::LogShares,
@@ -106,9 +108,21 @@ pub struct Reconciler {
     /// The shares of the log that namespaces have.
     pub(crate) log: Arc<LogShares>,
     pub(super) metrics: Arc<Metrics>,
+    /// The clock of deadlines and of other times of the cluster.
+    clock: Arc<dyn Clock>,
 }
 
 impl Reconciler {
+    /// Returns the same with another clock.
+    pub(crate) fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Returns the time.
+    pub(super) fn now(&self) -> Timestamp {
+        Timestamp::try_from(self.clock.now()).unwrap_or_else(|_| Timestamp::now())
+    }
+
     /// Returns the host's own facts, with which TrainJobs are rendered.
     pub(crate) fn host_facts(&self) -> &HostFacts {
         self.generations.host_facts()
@@ -148,6 +162,7 @@ impl Reconciler {
             resumes: FairSemaphore::new(RESUMES_AT_ONCE, NonZeroUsize::MIN),
             log,
             metrics,
+            clock: Arc::new(SystemClock),
         }
     }
 

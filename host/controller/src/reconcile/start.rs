@@ -49,7 +49,7 @@ impl Start {
         let last = reconciler.last().get(key).cloned();
         let annotated = reconciler.annotated().get(key).cloned();
         Self {
-            now: Timestamp::now(),
+            now: reconciler.now(),
             job: JobFacts::of(&key.name, job),
             job_set: KnownJobSet::of(reconciler, key, uid),
             unfinished: matches!(last, Some(None)),

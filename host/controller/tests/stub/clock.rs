@@ -36,6 +36,33 @@ impl Clock for TestClock {
     }
 }
 
+/// The clock of tokio, which tests pause.
+#[derive(Debug)]
+pub(crate) struct PausedClock {
+    start: tokio::time::Instant,
+    at_start: SystemTime,
+}
+
+impl PausedClock {
+    pub(crate) fn new() -> Self {
+        Self {
+            start: tokio::time::Instant::now(),
+            at_start: SystemTime::now(),
+        }
+    }
+}
+
+impl Clock for PausedClock {
+    fn now(&self) -> SystemTime {
+        self.at_start + self.start.elapsed()
+    }
+
+    fn sleep_until(&self, time: SystemTime) -> BoxFuture<'static, ()> {
+        let left = time.duration_since(self.now()).unwrap_or_default();
+        Box::pin(tokio::time::sleep(left))
+    }
+}
+
 impl TimeProvider for TestClock {
     fn current_time(&self) -> Option<UnixTime> {
         let since = self.now().duration_since(SystemTime::UNIX_EPOCH);

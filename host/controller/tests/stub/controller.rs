@@ -8,13 +8,14 @@ use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     ControllerError, Options,
     certificate::{Clock, SystemClock},
+    client::{ApiServer, InProcess},
     generation::Generations,
     metrics::Metrics,
     plugins::ClusterPlugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
     settings::{FeatureGate, Settings},
-    threads::{Sizes, Threads},
+    threads::{Sizes, Spawn, Threads},
 };
 use trainyard_model::{facts::STATUS_URL, plugin::Plugin};
 use trainyard_render::{ClusterFacts, Renderer};
@@ -37,6 +38,20 @@ pub(crate) struct Controller {
     stop: CancellationToken,
     generations: Arc<Generations>,
     runs: JoinHandle<Result<(), ControllerError>>,
+}
+
+/// Returns how plugins are called: on threads, or at once if the clock may be paused, because it would not wait for a thread.
+fn spawn(server: &ApiServer) -> Spawn {
+    if matches!(server, ApiServer::InProcess(_)) {
+        return Arc::new(|task| task());
+    }
+    // The spans and lines of the threads go where those of the test go.
+    let dispatch = tracing::dispatcher::get_default(Clone::clone);
+    Arc::new(move |task| {
+        let dispatch = dispatch.clone();
+        let task = move || tracing::dispatcher::with_default(&dispatch, task);
+        drop(std::thread::spawn(task));
+    })
 }
 
 fn count(count: usize) -> NonZeroUsize {
@@ -93,6 +108,38 @@ impl Controller {
         metrics: impl FnOnce(&Queue) -> Arc<Metrics>,
         plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
     ) -> Self {
+        let server = cluster.serve().await.into();
+        Self::start_on(server, replica, settings, metrics, plugins)
+    }
+
+    /// Starts it with these plugins, and without a network or threads of its own, so that the clock may be paused.
+    pub(crate) fn start_in_process(
+        server: InProcess,
+        clock: Arc<dyn Clock>,
+        plugins: Vec<Arc<dyn Plugin>>,
+    ) -> Self {
+        let settings = Settings {
+            metrics_bind_address: BindAddress::Off,
+            health_probe_bind_address: BindAddress::Off,
+            ..Settings::default()
+        };
+        let replica = Replica {
+            name: "test",
+            clock,
+            plugins: None,
+        };
+        let server = ApiServer::InProcess(server);
+        let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+        Self::start_on(server, replica, settings, metrics, |_| plugins)
+    }
+
+    fn start_on(
+        server: ApiServer,
+        replica: Replica,
+        settings: Settings,
+        metrics: impl FnOnce(&Queue) -> Arc<Metrics>,
+        plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
+    ) -> Self {
         let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
         let metrics = metrics(&queue);
         let mut facts = ClusterFacts::default();
@@ -105,17 +152,11 @@ impl Controller {
             threads: count(THREADS),
             share: count(THREADS - 1),
         };
-        // The spans and lines of the threads go where those of the test go.
-        let dispatch = tracing::dispatcher::get_default(Clone::clone);
-        let spawn = Arc::new(move |task| {
-            let dispatch = dispatch.clone();
-            let task = move || tracing::dispatcher::with_default(&dispatch, task);
-            drop(std::thread::spawn(task));
-        });
+        let spawn = spawn(&server);
         let generations = Generations::new(renderer.unwrap(), settings.write_job_set_defaults);
         let generations = Arc::new(generations);
         let options = Options {
-            cluster: cluster.serve().await,
+            cluster: server,
             generations: generations.clone(),
             threads: Threads::new(spawn, sizes, settings.render_timeout),
             settings,

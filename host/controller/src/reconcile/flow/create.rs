@@ -6,6 +6,7 @@ use crate::reconcile::{
     cluster::{Apply, Basis, Cluster, MarksToSet, RuntimeSource},
     error::{ReconcileError, SnapshotError},
     facts::{Owner, SnapshotFacts, WithFacts},
+    start::Start,
     vouch::Trust,
 };
 
@@ -66,8 +67,16 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Whether there may be a JobSet that the store does not show: the watch may be behind, and the answer to its creation may have been lost.
+    /// If this process knows that there was one, a watch that is behind may not show yet that the TrainJob was deleted, too.
     fn may_have_job_set(&self) -> bool {
-        self.start.unfinished || self.start.job.had_job_set()
+        let Start {
+            job,
+            job_set,
+            last,
+            unfinished,
+            ..
+        } = self.start;
+        *unfinished || last.is_some() || job_set.deleted.is_some() || job.had_job_set()
     }
 
     /// Whether no JobSet was created from the snapshot, for example because the API server refuses the runtime's pods. A runtime that was

@@ -58,14 +58,16 @@ impl<C: Cluster> Flow<'_, C> {
         // Read before it is created, whatever its mode, because quotas are charged before the API server checks whether the object exists.
         let applied = match self.cluster.object(&it.object).await? {
             ObjectState::Unusable(error) => return Err(error),
-            ObjectState::Ours(_) if stage.lets_change(mode) => self.apply(it, true).await?,
+            ObjectState::Ours(version) if stage.lets_change(mode) => {
+                self.apply(it, version.as_deref()).await?
+            }
             // Another controller may have created it, and a Secret keeps its keys.
             ObjectState::Ours(_) | ObjectState::NotEmitted => None,
             // Applied rather than created, so that later changes can remove fields.
             ObjectState::Missing
                 if stage.lets_change(mode) || mode == ApplyMode::WhileSuspended =>
             {
-                self.apply(it, false).await?
+                self.apply(it, None).await?
             }
             ObjectState::Missing => {
                 self.create_object(it).await?;
@@ -78,8 +80,8 @@ impl<C: Cluster> Flow<'_, C> {
         })
     }
 
-    async fn apply(&mut self, it: &ObjectToWrite, force: bool) -> Result<Option<Applied>> {
-        let version = self.cluster.apply_object(&it.rendered, force).await?;
+    async fn apply(&mut self, it: &ObjectToWrite, over: Option<&str>) -> Result<Option<Applied>> {
+        let version = self.cluster.apply_object(&it.rendered, over).await?;
         Ok(Some(Applied {
             content: it.content,
             version,

@@ -62,11 +62,15 @@ impl Objects for LiveCluster<'_> {
     async fn apply_object(
         &mut self,
         object: &RenderedObject,
-        force: bool,
+        over: Option<&str>,
     ) -> Result<Option<Box<str>>> {
-        let params = PatchParams::apply(MANAGER);
-        let params = if force { params.force() } else { params };
-        let value = self.with_owner(object);
+        let mut params = PatchParams::apply(MANAGER);
+        let mut value = self.with_owner(object);
+        if let Some(version) = over {
+            params.force = true;
+            let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
+            metadata.map(|metadata| metadata.insert("resourceVersion".to_owned(), version.into()));
+        }
         let patch = Patch::Apply(&value);
         let objects = self.emitted(&object.kind);
         let name = object.name.as_str();

@@ -122,6 +122,15 @@ fn without_a_job_set() {
             None,
         ),
         (
+            "its JobSet was deleted, and the TrainJob too, which the watch does not show yet",
+            world(job(), |world| {
+                deleted(|_| {})(world);
+                world.fail("confirm absence", Fault::Conflict);
+            }),
+            "begin, read TrainJob, confirm absence",
+            Some("conflict"),
+        ),
+        (
             "its creation failed, or was not answered",
             world(job(), |world| {
                 world.controllers[0].unfinished = true;

@@ -28,9 +28,9 @@ impl Objects for Client<'_> {
     async fn apply_object(
         &mut self,
         rendered: &RenderedObject,
-        force: bool,
+        over: Option<&str>,
     ) -> Result<Option<Box<str>>> {
-        let how = if force { "force" } else { "apply" };
+        let how = if over.is_some() { "force" } else { "apply" };
         let object = ObjectRef::of(rendered);
         let (mode, content) = (object.apply, self.content());
         assert_ne!(
@@ -41,7 +41,8 @@ impl Objects for Client<'_> {
         let applies = |world: &mut World| {
             world.serves()?;
             let known = world.objects.get(&object);
-            if known.is_some_and(|it| !it.ours) && !force {
+            let is_read = known.map(|it| it.version.to_string()).as_deref() == over;
+            if over.is_some() && !is_read || known.is_some_and(|it| !it.ours) && over.is_none() {
                 return Err(error(Fault::Conflict));
             }
             let same = known.filter(|it| it.content == content);
