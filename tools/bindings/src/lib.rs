@@ -6,6 +6,7 @@
 
 mod contract;
 mod docs;
+mod fuzz;
 mod go;
 mod go_types;
 mod methods;
@@ -38,6 +39,7 @@ pub fn generate(contract: &Contract) -> anyhow::Result<Vec<GeneratedFile>> {
     files.extend(sdk::files(contract)?);
     files.extend(methods::files(contract)?);
     files.extend(go::files(contract)?);
+    files.extend(fuzz::files(contract)?);
     Ok(files)
 }
 
