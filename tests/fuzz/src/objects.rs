@@ -73,9 +73,6 @@ fn object(generator: &mut Generator<'_>, schema: &Value, kind: &str) -> Value {
 fn admit(value: Value) -> Option<Admitted> {
     let read = |value| Object::read(Source::new("fuzz.yaml", 1), value);
     let admitted = ADMISSION.admit(read(value).ok()?, None, "default").unwrap();
-    for located in admitted.errors.iter().chain(&admitted.warnings) {
-        assert!(!located.message.contains('\u{202e}'), "{}", located.message);
-    }
     if !admitted.errors.is_empty() {
         return None;
     }

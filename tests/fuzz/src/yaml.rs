@@ -93,8 +93,9 @@ fn check_last(text: &str, found: &[Result<Document, yaml::Error>]) {
         return;
     }
     let longer = format!("{text}\n---\n{LAST}\n");
-    // A text that begins like JSON is read as JSON up to its first error.
-    if text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+    // A text that begins like JSON is read as JSON up to its first error, and a directive is for the document after it.
+    let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
+    if is_json || text.split(['\n', '\r']).any(|line| line.starts_with('%')) {
         return;
     }
     let read = yaml::read(&longer);

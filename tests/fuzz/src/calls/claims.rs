@@ -47,8 +47,8 @@ impl Place {
     /// Whether only the name of the key claims it.
     fn is_obeyed(&self) -> bool {
         let domain = self.key.split_once('/').map_or("", |(domain, _)| domain);
-        let is_in = |of: &&str| domain == **of || domain.ends_with(&format!(".{of}"));
-        self.field.is_metadata() && OBEYED.iter().any(|of| is_in(&of))
+        let is_in = |of: &&str| domain == *of || domain.ends_with(&format!(".{of}"));
+        self.field.is_metadata() && OBEYED.iter().any(is_in)
     }
 }
 

@@ -13,13 +13,6 @@ use trainyard_model::{
     record::{Field, Fields, PodSet, Record},
 };
 
-/// Claims for everything in every pod set and container.
-const ALL_FIELDS: [&str; 24] = [
-    "env[*]", "ports[*]", "mounts[*]", "command", "args", "limits[*]", "requests[*]", "image", "image-pull-policy", "working-dir",
-    "restart-policy", "resource-claims[*]", "capabilities[*]", "raw[*]", "env[A*]", "env[MODE]", "ports[80/TCP]", "mounts[/data]",
-    "limits[cpu]", "requests[memory]", "env[$config./name]", "ports[$config./port/TCP]", "mounts[/cache]", "limits[nvidia.com/gpu]",
-];
-
 /// Claims that need no grant, on a few places.
 const FEW: &[(&str, &str)] = &[
     ("reads", "pod-sets[*].containers[#]"),
@@ -38,7 +31,6 @@ const FEW: &[(&str, &str)] = &[
     ("writes", "pod-sets[*].containers[$config./name].ports[*]"),
     ("writes", "objects[v1/ConfigMap/-a]"),
     ("writes", "objects[v1/ConfigMap/-b]"),
-    ("reads", "lookups[v1/ConfigMap/*]"),
     ("reads", "job[/trainer/args]"),
 ];
 

@@ -142,9 +142,9 @@ pub(crate) fn session() -> Session {
 pub(crate) fn check_end(session: &Session) {
     assert!(same(session.base(), &RECORD), "the base record changed");
     check_journal(session);
-    session.find_write_conflicts(|_, _| false);
-    session.find_duplicate_objects();
-    session.find_missing_objects();
+    drop(session.find_write_conflicts(|_, _| false));
+    drop(session.find_duplicate_objects());
+    drop(session.find_missing_objects());
 }
 
 /// Mostly transform, in which most methods work.
