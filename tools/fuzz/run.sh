@@ -4,10 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${SECONDS_PER_TARGET:-60}
-longest=4096
-# Files per target and bytes per file that are checked in.
-most_files=${MOST_FILES:-80}
-most_bytes=${MOST_BYTES:-2048}
 if ! command -v "${CXX:-c++}" >/dev/null; then
     echo "skipped: fuzz needs a C++ compiler, such as g++, for the runtime of libFuzzer"
     exit
@@ -21,6 +17,9 @@ failed=0
 crashes=$PWD/target/fuzz/crashes
 mkdir -p "$crashes"
 for target in $targets; do
+    # The longest input. For those that are checked in: the most files, and the most bytes of each.
+    longest=4096 most_files=80 most_bytes=1024
+    [[ $target != components ]] || longest=16384 most_files=12 most_bytes=8192
     program=target/debug/fuzz-$target
     found=target/fuzz/corpus/$target
     kept=tests/fuzz/corpus/$target

@@ -169,8 +169,10 @@ impl Loader {
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPlugin, LoadProblem> {
         self.load_compiled_by(bytes, settings, |bytes, _| {
-            compile::answer(bytes, Task::Compile, || Ok(self.sandbox.engine.engine.clone()))
-                .map_err(CompileError::Refused)
+            compile::answer(bytes, Task::Compile, || {
+                Ok(self.sandbox.engine.engine.clone())
+            })
+            .map_err(CompileError::Refused)
         })
     }
 

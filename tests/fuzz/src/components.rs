@@ -81,7 +81,10 @@ pub fn check(bytes: &[u8]) -> bool {
 }
 
 fn check_calls(plugin: &SandboxedPlugin) {
-    let config = plugin.info().config(Value::Null).unwrap_or_else(|_| Arc::new(json!({})));
+    let config = plugin
+        .info()
+        .config(Value::Null)
+        .unwrap_or_else(|_| Arc::new(json!({})));
     let mut session = session();
     for phase in Phase::ALL {
         if plugin.info().manifest.has(phase) {

@@ -59,9 +59,13 @@ fn check_quantities(text: &str) {
     let read: Vec<_> = text.lines().take(2).filter_map(Quantity::parse).collect();
     for quantity in &read {
         let printed = quantity.to_string();
-        let again = Quantity::parse(&printed).unwrap_or_else(|| panic!("{text:?} prints as {printed}"));
+        let again =
+            Quantity::parse(&printed).unwrap_or_else(|| panic!("{text:?} prints as {printed}"));
         // Amounts beyond the bound are printed as the bound.
-        assert!(again.compare(*quantity).is_eq() || printed.len() > 15, "{text:?} prints as {printed}");
+        assert!(
+            again.compare(*quantity).is_eq() || printed.len() > 15,
+            "{text:?} prints as {printed}"
+        );
         assert_eq!(again.to_string(), printed, "{text:?}");
         if let (Some(whole), Some(milli)) = (quantity.ceil(), quantity.milli()) {
             let up = milli.div_euclid(1000) + i64::from(milli.rem_euclid(1000) != 0);
@@ -70,7 +74,10 @@ fn check_quantities(text: &str) {
     }
     if let [a, b] = read.as_slice() {
         assert!(a.plus(*b).compare(b.plus(*a)).is_eq(), "{text:?}");
-        assert!(a.max(*b).compare(*a).is_ge() && a.max(*b).compare(*b).is_ge(), "{text:?}");
+        assert!(
+            a.max(*b).compare(*a).is_ge() && a.max(*b).compare(*b).is_ge(),
+            "{text:?}"
+        );
         assert_eq!(a.compare(*b), b.compare(*a).reverse(), "{text:?}");
         assert!(a.times(2).compare(a.plus(*a)).is_eq(), "{text:?}");
     }
@@ -104,21 +111,32 @@ fn check_claims(text: &str) {
 
 fn check_field_path(text: &str) {
     let has_to_be_quoted = |segment: &Segment| match segment {
-        Segment::Key(key) => key.is_empty() || key.contains(['[', ']']) || key.starts_with(['"', '\'']) || key.parse::<usize>().is_ok(),
+        Segment::Key(key) => {
+            key.is_empty()
+                || key.contains(['[', ']'])
+                || key.starts_with(['"', '\''])
+                || key.parse::<usize>().is_ok()
+        }
         Segment::Field(_) | Segment::Index(_) => false,
     };
     if let Ok(path) = text.parse::<FieldPath>()
         && !path.segments().iter().any(has_to_be_quoted)
     {
         let printed = path.to_string();
-        assert_eq!(printed.parse().as_ref(), Ok(&path), "{text:?} prints as {printed:?}");
+        assert_eq!(
+            printed.parse().as_ref(),
+            Ok(&path),
+            "{text:?} prints as {printed:?}"
+        );
     }
 }
 
 fn check_reference(text: &str) {
     if let Ok(location) = text.parse::<OciLocation>() {
         let printed = location.to_string();
-        let again: OciLocation = printed.parse().unwrap_or_else(|error| panic!("{error}: {text:?}"));
+        let again: OciLocation = printed
+            .parse()
+            .unwrap_or_else(|error| panic!("{error}: {text:?}"));
         assert_eq!(again.to_string(), printed, "{text:?}");
     }
 }
@@ -126,11 +144,14 @@ fn check_reference(text: &str) {
 /// A manifest, and a configuration after a NUL.
 fn check_manifest(text: &str) {
     let (manifest, config) = text.split_once('\0').unwrap_or((text, "null"));
-    let Ok(manifest) = Manifest::parse(manifest.as_bytes()).map_err(|error| drop(error.to_string())) else {
+    let Ok(manifest) =
+        Manifest::parse(manifest.as_bytes()).map_err(|error| drop(error.to_string()))
+    else {
         return;
     };
     let printed = json!(manifest).to_string();
-    let again = Manifest::parse(printed.as_bytes()).unwrap_or_else(|error| panic!("{error}: {printed}"));
+    let again =
+        Manifest::parse(printed.as_bytes()).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert_eq!(json!(again).to_string(), printed);
     let Ok(plugin) = PluginInfo::new(manifest, "fuzz", PluginSettings::built_in()) else {
         return;
@@ -174,14 +195,20 @@ fn check_policy_plugin(plugin: &PolicyPlugin) {
     match again {
         Ok(again) => assert_eq!(again.spec, plugin.spec, "{printed}"),
         // The entries of a policy file have names that no object can have.
-        Err(errors) => assert!(errors.iter().all(|error| error.to_string().contains("name")), "{printed}: {errors:?}"),
+        Err(errors) => assert!(
+            errors
+                .iter()
+                .all(|error| error.to_string().contains("name")),
+            "{printed}: {errors:?}"
+        ),
     }
 }
 
 fn check_revision(text: &str) {
     if let Ok(spec) = serde_json::from_str::<PluginRevisionSpec>(text) {
         let printed = json!(spec);
-        let again: PluginRevisionSpec = serde_json::from_value(printed.clone()).unwrap_or_else(|error| panic!("{error}: {printed}"));
+        let again: PluginRevisionSpec = serde_json::from_value(printed.clone())
+            .unwrap_or_else(|error| panic!("{error}: {printed}"));
         assert_eq!(again, spec, "{printed}");
     }
 }
@@ -197,12 +224,16 @@ fn check_snapshot(text: &str) {
     match Snapshot::parse(&map, &JOB, 16) {
         Ok(snapshot) => {
             let written = snapshot.to_config_map(&JOB, "default");
-            let again = Snapshot::parse(&written, &JOB, 16).unwrap_or_else(|error| panic!("{error}: {written:?}"));
+            let again = Snapshot::parse(&written, &JOB, 16)
+                .unwrap_or_else(|error| panic!("{error}: {written:?}"));
             assert_eq!(again.to_config_map(&JOB, "default"), written);
         }
         Err(error) => {
             let text = error.to_string();
-            assert!(text.chars().count() < 2000 && !text.chars().any(char::is_control), "{text:?}");
+            assert!(
+                text.chars().count() < 2000 && !text.chars().any(char::is_control),
+                "{text:?}"
+            );
         }
     }
 }
@@ -215,7 +246,8 @@ fn check_configuration(text: &str) {
                 return;
             };
             let text = yaml::write(&printed);
-            let again = LoadedSettings::parse("again.yaml", &text).unwrap_or_else(|errors| panic!("{errors:?}: {text}"));
+            let again = LoadedSettings::parse("again.yaml", &text)
+                .unwrap_or_else(|errors| panic!("{errors:?}: {text}"));
             // What has no key, or follows from other settings, is not compared.
             assert_eq!(again.settings.to_file().unwrap(), printed, "{text}");
         }

@@ -8,10 +8,54 @@ const DEPTH: usize = 5;
 
 /// Strings, some of which are right in most places.
 const WORDS: [&str; 48] = [
-    "", "a", "node", "launcher", "trainer", "b", "x", "data", "Always", "Never", "TCP", "80", "1", "100m", "4Gi", "1.5", "-1", "auto", "gpu", "cpu",
-    "memory", "nvidia.com/gpu", "example.com/a", "kubernetes.io/b", "trainyard.dev/plugins", "trainer.kubeflow.org/trainjob-ancestor-step",
-    "dataset-initializer", "model-initializer", "/data", "/", "a.b.c", "2026-01-01T00:00:00Z", "15s", "s3://bucket", "true", "null",
-    "$(A)", "é", "\u{202e}", "\n", "UPPER", "default", "Exists", "In", "Complete", "Ready", "RuntimeDefault", "kubeflow.org/trainjob-controller",
+    "",
+    "a",
+    "node",
+    "launcher",
+    "trainer",
+    "b",
+    "x",
+    "data",
+    "Always",
+    "Never",
+    "TCP",
+    "80",
+    "1",
+    "100m",
+    "4Gi",
+    "1.5",
+    "-1",
+    "auto",
+    "gpu",
+    "cpu",
+    "memory",
+    "nvidia.com/gpu",
+    "example.com/a",
+    "kubernetes.io/b",
+    "trainyard.dev/plugins",
+    "trainer.kubeflow.org/trainjob-ancestor-step",
+    "dataset-initializer",
+    "model-initializer",
+    "/data",
+    "/",
+    "a.b.c",
+    "2026-01-01T00:00:00Z",
+    "15s",
+    "s3://bucket",
+    "true",
+    "null",
+    "$(A)",
+    "é",
+    "\u{202e}",
+    "\n",
+    "UPPER",
+    "default",
+    "Exists",
+    "In",
+    "Complete",
+    "Ready",
+    "RuntimeDefault",
+    "kubeflow.org/trainjob-controller",
 ];
 
 /// What is left of an input.
@@ -53,7 +97,7 @@ impl<'b> Generator<'b> {
             }
             Some("string") => self.word().into(),
             Some("integer") => self.integer().into(),
-            Some("number") => json!(self.integer() as f64 / 2.0),
+            Some("number") => number(self.integer() as f64 / 2.0),
             Some("boolean") => (self.byte() & 1 == 1).into(),
             _ => self.anything(DEPTH),
         }
@@ -79,7 +123,10 @@ impl<'b> Generator<'b> {
             if self.byte() >= 0xfc {
                 object.insert(self.word(), self.anything(DEPTH));
             }
-        } else if let Some(values) = schema.get("additionalProperties").filter(|values| values.is_object()) {
+        } else if let Some(values) = schema
+            .get("additionalProperties")
+            .filter(|values| values.is_object())
+        {
             for _ in 0..self.below(4) {
                 object.insert(self.word(), self.value(values));
             }
@@ -95,12 +142,16 @@ impl<'b> Generator<'b> {
             0 => Value::Null,
             1 => (self.byte() & 1 == 1).into(),
             2 => self.integer().into(),
-            3 => json!(self.0.arbitrary::<f64>().unwrap_or_default()),
+            3 => number(self.0.arbitrary().unwrap_or_default()),
             4 | 5 => self.word().into(),
-            6 => (0..self.below(4)).map(|_| self.anything(depth - 1)).collect(),
+            6 => (0..self.below(4))
+                .map(|_| self.anything(depth - 1))
+                .collect(),
             _ => {
                 let members = 0..self.below(4);
-                members.map(|_| (self.word(), self.anything(depth - 1))).collect()
+                members
+                    .map(|_| (self.word(), self.anything(depth - 1)))
+                    .collect()
             }
         }
     }
@@ -122,5 +173,14 @@ impl<'b> Generator<'b> {
             0xfe => WORDS[self.below(WORDS.len())].repeat(self.below(256)),
             byte => WORDS[usize::from(byte) % WORDS.len()].to_owned(),
         }
+    }
+}
+
+/// A number as Kubernetes has it: without a fraction, it is an integer.
+fn number(number: f64) -> Value {
+    if number.fract() == 0.0 && number.abs() < 1e15 {
+        json!(number as i64)
+    } else {
+        json!(number)
     }
 }

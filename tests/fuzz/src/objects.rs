@@ -46,7 +46,11 @@ pub fn check(bytes: &[u8]) -> bool {
     if job.train_job().is_none() {
         assert!(!job.errors.is_empty());
     }
-    let patches = patches.as_ref().and_then(Value::as_array).into_iter().flatten();
+    let patches = patches
+        .as_ref()
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
     for patch in patches.filter_map(|patch| patch.pointer("/trainingRuntimeSpec/template/spec")) {
         if let Some(template) = &template {
             check_merge(template, patch);
@@ -58,7 +62,10 @@ pub fn check(bytes: &[u8]) -> bool {
 fn object(generator: &mut Generator<'_>, schema: &Value, kind: &str) -> Value {
     let mut object = generator.value(schema);
     if let Some(object) = object.as_object_mut() {
-        object.insert("apiVersion".to_owned(), json!("trainer.kubeflow.org/v1alpha1"));
+        object.insert(
+            "apiVersion".to_owned(),
+            json!("trainer.kubeflow.org/v1alpha1"),
+        );
         object.insert("kind".to_owned(), json!(kind));
         let metadata = match generator.byte() {
             0xf0..=0xff => generator.anything(3),
@@ -77,7 +84,9 @@ fn admit(value: Value) -> Option<Admitted> {
         return None;
     }
     let stored = admitted.object.value.clone();
-    let again = ADMISSION.admit(read(stored.clone()).unwrap(), None, "default").unwrap();
+    let again = ADMISSION
+        .admit(read(stored.clone()).unwrap(), None, "default")
+        .unwrap();
     assert_eq!(again.errors, [], "{stored}");
     assert_eq!(again.object.value.to_string(), stored.to_string());
     let text = yaml::write(&stored);
@@ -88,7 +97,11 @@ fn admit(value: Value) -> Option<Admitted> {
 }
 
 fn check_merge(base: &Value, patch: &Value) {
-    for nothing in [json!({}), json!({"replicatedJobs": []}), json!({"replicatedJobs": null})] {
+    for nothing in [
+        json!({}),
+        json!({"replicatedJobs": []}),
+        json!({"replicatedJobs": null}),
+    ] {
         let merged = strategic(base, &nothing).unwrap();
         assert_eq!(&merged, base);
         assert_eq!(fix(base, &nothing, merged).to_string(), base.to_string());
@@ -96,7 +109,11 @@ fn check_merge(base: &Value, patch: &Value) {
     let Ok(once) = strategic(base, patch) else {
         return;
     };
-    assert_eq!(strategic(&once, patch).unwrap(), once, "{base} with {patch}");
+    assert_eq!(
+        strategic(&once, patch).unwrap(),
+        once,
+        "{base} with {patch}"
+    );
     let fixed = fix(base, patch, once);
     let again = fix(&fixed, patch, strategic(&fixed, patch).unwrap());
     assert_eq!(again, fixed, "{base} with {patch}");
@@ -113,12 +130,23 @@ fn check_merge(base: &Value, patch: &Value) {
 /// Checks that keyed lists begin with the items of the base, in their order.
 fn begins_with(base: &Value, merged: &Value, lists: &[(&str, &str)]) {
     for (list, key) in lists {
-        let keys = |value: &Value| items(value, list).map(|item| item[*key].clone()).collect::<Vec<_>>();
+        let keys = |value: &Value| {
+            items(value, list)
+                .map(|item| item[*key].clone())
+                .collect::<Vec<_>>()
+        };
         let (before, after) = (keys(base), keys(merged));
-        assert!(after.starts_with(&before), "{list}: {before:?} became {after:?}");
+        assert!(
+            after.starts_with(&before),
+            "{list}: {before:?} became {after:?}"
+        );
     }
 }
 
 fn items<'v>(value: &'v Value, list: &str) -> impl Iterator<Item = &'v Value> {
-    value.get(list).and_then(Value::as_array).into_iter().flatten()
+    value
+        .get(list)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }

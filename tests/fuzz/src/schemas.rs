@@ -8,7 +8,13 @@ use trainyard_structural::{Options, Schema};
 
 use crate::generator::Generator;
 
-const FILES: [&str; 5] = ["values.json", "rules.json", "defaults.json", "metadata.json", "refused.json"];
+const FILES: [&str; 5] = [
+    "values.json",
+    "rules.json",
+    "defaults.json",
+    "metadata.json",
+    "refused.json",
+];
 
 /// Schemas, each with its JSON.
 static SCHEMAS: LazyLock<Vec<(Schema, Value)>> = LazyLock::new(|| {

@@ -25,7 +25,11 @@ struct Parts {
 }
 
 impl AsyncRead for Parts {
-    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut [u8],
+    ) -> Poll<io::Result<usize>> {
         let length = match self.lengths.len() {
             0 => usize::MAX,
             parts => usize::from(self.lengths[self.part % parts]) + 1,
@@ -60,8 +64,13 @@ fn check_lines(answer: &[u8], lengths: &[u8]) {
     // Split by other code. What follows the last line break is not complete.
     let mut expected: Vec<&[u8]> = answer.split(|byte| *byte == b'\n').collect();
     let rest = expected.pop().unwrap_or_default();
-    let expected: Vec<_> = expected.into_iter().filter(|line| !line.trim_ascii().is_empty()).collect();
-    let until = expected.iter().position(|line| std::str::from_utf8(line).is_err());
+    let expected: Vec<_> = expected
+        .into_iter()
+        .filter(|line| !line.trim_ascii().is_empty())
+        .collect();
+    let until = expected
+        .iter()
+        .position(|line| std::str::from_utf8(line).is_err());
     let expected = &expected[..until.unwrap_or(expected.len())];
     assert_eq!(lines.len(), expected.len());
     for (line, expected) in lines.iter().zip(expected) {
@@ -81,7 +90,10 @@ fn lines(answer: &[u8], lengths: &[u8]) -> (Vec<String>, bool) {
         at: 0,
         part: 0,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let until = Instant::now() + Duration::from_secs(3600);
         let mut lines = WatchLines::new(BufReader::new(parts), until);
@@ -102,8 +114,16 @@ fn check_list(text: &str) -> bool {
         return false;
     };
     if let Ok(whole) = serde_json::from_str::<Value>(text) {
-        let items = whole.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-        let split: Vec<Value> = page.items.iter().map(|item| serde_json::from_str(item).unwrap()).collect();
+        let items = whole
+            .get("items")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let split: Vec<Value> = page
+            .items
+            .iter()
+            .map(|item| serde_json::from_str(item).unwrap())
+            .collect();
         assert_eq!(split, items, "{text}");
     }
     page.items.iter().for_each(|item| check_object(item));

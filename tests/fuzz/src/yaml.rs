@@ -50,7 +50,10 @@ fn check_places(text: &str, found: &[Result<Document, yaml::Error>]) {
             }
             Err(error) => {
                 assert!(error.line >= 1 && error.line <= lines + 1, "{error}");
-                assert!(error.column >= 1 && error.column <= text.len() + 2, "{error}");
+                assert!(
+                    error.column >= 1 && error.column <= text.len() + 2,
+                    "{error}"
+                );
                 error.document
             }
         };
@@ -63,12 +66,16 @@ fn check_places(text: &str, found: &[Result<Document, yaml::Error>]) {
 fn check_written(value: &Value) {
     let written = yaml::write(value);
     assert!(
-        !written.chars().any(|c| !matches!(c, '\n' | '\t') && is_hidden(c)),
+        !written
+            .chars()
+            .any(|c| !matches!(c, '\n' | '\t') && is_hidden(c)),
         "{written:?}"
     );
     let mut again = yaml::read(&written);
     assert_eq!(again.len(), 1, "{written:?}");
-    let again = again.remove(0).unwrap_or_else(|error| panic!("{error}: {written:?}"));
+    let again = again
+        .remove(0)
+        .unwrap_or_else(|error| panic!("{error}: {written:?}"));
     assert_eq!(again.value.to_string(), value.to_string(), "{written:?}");
     assert_eq!(yaml::write(&again.value), written);
 }
@@ -89,17 +96,35 @@ fn check_json(text: &str, found: &[Result<Document, yaml::Error>]) {
 /// The text does not hide a document after it.
 fn check_last(text: &str, found: &[Result<Document, yaml::Error>]) {
     let ends_early = |error: &yaml::Error| matches!(error.kind, ErrorKind::TooManyValues { .. });
-    if found.len() >= 1000 || found.iter().flat_map(|result| result.as_ref().err()).any(ends_early) {
+    if found.len() >= 1000
+        || found
+            .iter()
+            .flat_map(|result| result.as_ref().err())
+            .any(ends_early)
+    {
         return;
     }
     let longer = format!("{text}\n---\n{LAST}\n");
     // A text that begins like JSON is read as JSON up to its first error, and a directive is for the document after it.
-    let is_json = text.trim_start_matches('\u{feff}').trim_start().starts_with('{');
-    if is_json || text.split(['\n', '\r']).any(|line| line.starts_with('%')) {
+    let is_json = text
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .starts_with('{');
+    if is_json
+        || text
+            .split(['\n', '\r'])
+            .any(|line| line.trim_start_matches('\u{feff}').starts_with('%'))
+    {
         return;
     }
     let read = yaml::read(&longer);
     let last = read.last().unwrap();
-    let last = last.as_ref().unwrap_or_else(|error| panic!("{error}: {longer:?}"));
-    assert_eq!(last.value, serde_json::json!({"last": "document"}), "{longer:?}");
+    let last = last
+        .as_ref()
+        .unwrap_or_else(|error| panic!("{error}: {longer:?}"));
+    assert_eq!(
+        last.value,
+        serde_json::json!({"last": "document"}),
+        "{longer:?}"
+    );
 }

@@ -41,7 +41,11 @@ fn checks_hold_for_every_input_of_the_corpus() {
                 Err(_) => broken.push(path.clone()),
             }
         }
-        assert!(accepted > 0 && accepted < inputs.len(), "{name}: {accepted} of {} are accepted", inputs.len());
+        assert!(
+            accepted > 0 && accepted < inputs.len(),
+            "{name}: {accepted} of {} are accepted",
+            inputs.len()
+        );
     }
     assert!(broken.is_empty(), "{broken:#?}");
 }
@@ -50,13 +54,27 @@ fn checks_hold_for_every_input_of_the_corpus() {
 fn every_check_has_a_fuzzer_and_a_small_corpus() {
     let manifest = fs::read_to_string(folder("Cargo.toml")).unwrap();
     let count = |name: &str| fs::read_dir(folder(name)).unwrap().count();
-    assert_eq!((count("targets"), count("corpus")), (CHECKS.len(), CHECKS.len()));
+    assert_eq!(
+        (count("targets"), count("corpus")),
+        (CHECKS.len(), CHECKS.len())
+    );
     let mut bytes = 0;
     for (name, _) in CHECKS {
         let target = fs::read_to_string(folder("targets").join(format!("{name}.rs"))).unwrap();
-        assert!(target.contains(&format!("trainyard_fuzz::{name}::check(bytes)")), "{name}");
-        assert!(manifest.contains(&format!("name = \"fuzz-{name}\"\npath = \"targets/{name}.rs\"")), "{name}");
-        bytes += inputs(name).iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+        assert!(
+            target.contains(&format!("trainyard_fuzz::{name}::check(bytes)")),
+            "{name}"
+        );
+        assert!(
+            manifest.contains(&format!(
+                "name = \"fuzz-{name}\"\npath = \"targets/{name}.rs\""
+            )),
+            "{name}"
+        );
+        bytes += inputs(name)
+            .iter()
+            .map(|(_, bytes)| bytes.len() as u64)
+            .sum::<u64>();
     }
     assert!(bytes <= MOST_BYTES, "the corpus has {bytes} bytes");
 }

@@ -62,9 +62,15 @@ pub(super) fn allow(plugin: &PluginInfo, config: &Value, rank: u16, place: &Plac
     }
     let claims = &plugin.manifest.claims;
     if place.field.holds_containers() {
-        return claims.creates.iter().any(|claim| names(claim, config, place));
+        return claims
+            .creates
+            .iter()
+            .any(|claim| names(claim, config, place));
     }
-    claims.writes.iter().any(|claim| names(claim, config, place))
+    claims
+        .writes
+        .iter()
+        .any(|claim| names(claim, config, place))
 }
 
 fn names(claim: &ClaimPath, config: &Value, place: &Place) -> bool {
@@ -80,7 +86,15 @@ fn names(claim: &ClaimPath, config: &Value, place: &Place) -> bool {
     let of_scope = match (&claim.scope, &place.pod_set, &place.container) {
         (ClaimScope::Job, None, None) => true,
         (ClaimScope::PodSet(pattern), Some(_), None) => of_pod_set(pattern),
-        (ClaimScope::Container { pod_sets, list, name }, Some(_), Some((in_list, of, home))) => {
+        (
+            ClaimScope::Container {
+                pod_sets,
+                list,
+                name,
+            },
+            Some(_),
+            Some((in_list, of, home)),
+        ) => {
             let is_named = match name {
                 KeyPattern::Base => !matches!(home, Owner::Plugin(_)),
                 name => matches(name, of),
@@ -91,7 +105,9 @@ fn names(claim: &ClaimPath, config: &Value, place: &Place) -> bool {
     };
     let of_key = match &claim.key {
         None => true,
-        Some(KeyPattern::Literal(key)) if place.field == Field::Mounts => clean(key) == clean(&place.key),
+        Some(KeyPattern::Literal(key)) if place.field == Field::Mounts => {
+            clean(key) == clean(&place.key)
+        }
         Some(KeyPattern::Literal(key)) => **key == *place.key,
         Some(_) if place.is_obeyed() => false,
         Some(key) => matches(key, &place.key),
@@ -101,7 +117,10 @@ fn names(claim: &ClaimPath, config: &Value, place: &Place) -> bool {
 
 /// A path without empty parts and a slash at its end.
 fn clean(path: &str) -> String {
-    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let parts: Vec<_> = path
+        .split('/')
+        .filter(|part| !part.is_empty() && *part != ".")
+        .collect();
     parts.join("/")
 }
 
@@ -130,15 +149,29 @@ pub(super) fn check_default(place: &Place, value: Option<&Datum>) {
         matches!(permission, Permission::Default | Permission::OwnOnly),
         "{field}[{key}] changed without a grant"
     );
-    assert!(!place.is_obeyed(), "{field}[{key}] changed without a grant by name");
+    assert!(
+        !place.is_obeyed(),
+        "{field}[{key}] changed without a grant by name"
+    );
     let Some(value) = value.and_then(Datum::to_json) else {
         return;
     };
-    let members = || value.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    let members = || {
+        value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name.as_str())
+    };
     match field {
         Field::Volumes => {
             let sources: Vec<_> = members().filter(|name| *name != "name").collect();
-            let is_own = |at: &str| value.pointer(at).and_then(|name| name.as_str()).is_some_and(|name| name.starts_with("llama"));
+            let is_own = |at: &str| {
+                value
+                    .pointer(at)
+                    .and_then(|name| name.as_str())
+                    .is_some_and(|name| name.starts_with("llama"))
+            };
             let is_allowed = match sources.as_slice() {
                 ["emptyDir"] => true,
                 ["configMap"] => is_own("/configMap/name"),
@@ -147,7 +180,10 @@ pub(super) fn check_default(place: &Place, value: Option<&Datum>) {
             };
             assert!(is_allowed, "{field}[{key}]: {value}");
         }
-        Field::Ports => assert!(!members().any(|name| name.starts_with("host")), "{field}[{key}]: {value}"),
+        Field::Ports => assert!(
+            !members().any(|name| name.starts_with("host")),
+            "{field}[{key}]: {value}"
+        ),
         _ => {}
     }
 }

@@ -48,10 +48,24 @@ pub(super) static PLUGINS: LazyLock<Vec<Arc<PluginInfo>>> = LazyLock::new(|| {
         ..Limits::default()
     };
     let everything = everything();
-    let pod_sets_only: Vec<_> = everything.iter().filter(|(_, path)| !path.contains("containers")).cloned().collect();
-    let creates: Vec<_> = everything.iter().filter(|(list, _)| list == "creates" || list == "reads").cloned().collect();
-    let few: Vec<_> = FEW.iter().map(|(list, path)| ((*list).to_owned(), (*path).to_owned())).collect();
-    let limited = Settings { limits: small, ..Settings::built_in() };
+    let pod_sets_only: Vec<_> = everything
+        .iter()
+        .filter(|(_, path)| !path.contains("containers"))
+        .cloned()
+        .collect();
+    let creates: Vec<_> = everything
+        .iter()
+        .filter(|(list, _)| list == "creates" || list == "reads")
+        .cloned()
+        .collect();
+    let few: Vec<_> = FEW
+        .iter()
+        .map(|(list, path)| ((*list).to_owned(), (*path).to_owned()))
+        .collect();
+    let limited = Settings {
+        limits: small,
+        ..Settings::built_in()
+    };
     vec![
         plugin("all", &everything, Settings::built_in()),
         plugin("few", &few, Settings::default()),
@@ -63,12 +77,16 @@ pub(super) static PLUGINS: LazyLock<Vec<Arc<PluginInfo>>> = LazyLock::new(|| {
 });
 
 /// The configuration of all plugins.
-pub(super) static CONFIG: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(json!({"name": "side", "port": 80, "list": ["a", {"b": 1.5}]})));
+pub(super) static CONFIG: LazyLock<Arc<Value>> =
+    LazyLock::new(|| Arc::new(json!({"name": "side", "port": 80, "list": ["a", {"b": 1.5}]})));
 
 fn everything() -> Vec<(String, String)> {
     let mut claims = Vec::new();
     let mut add = |list: &str, path: String| claims.push((list.to_owned(), path));
-    for field in Field::ALL.iter().filter(|field| !matches!(field, Field::Count | Field::Replicas)) {
+    for field in Field::ALL
+        .iter()
+        .filter(|field| !matches!(field, Field::Count | Field::Replicas))
+    {
         let keys = if field.is_keyed() { "[*]" } else { "" };
         match (field, field.level()) {
             (Field::Containers | Field::InitContainers, _) => {
@@ -76,23 +94,40 @@ fn everything() -> Vec<(String, String)> {
                 add("creates", format!("pod-sets[*].{field}[*]"));
             }
             (Field::Objects, _) => {
-                for (kind, suffix) in [("ConfigMap", "-a"), ("ConfigMap", "-b"), ("Secret", "-mpi-ssh-auth"), ("Secret", "-a")] {
+                for (kind, suffix) in [
+                    ("ConfigMap", "-a"),
+                    ("ConfigMap", "-b"),
+                    ("Secret", "-mpi-ssh-auth"),
+                    ("Secret", "-a"),
+                ] {
                     add("writes", format!("objects[v1/{kind}/{suffix}]"));
                 }
-                add("writes", "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]".to_owned());
+                add(
+                    "writes",
+                    "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]".to_owned(),
+                );
             }
             (Field::JobSpec, _) => add("reads", "job[/trainer]".to_owned()),
             (Field::Lookups, _) => {
-                for kind in ["v1/ConfigMap", "v1/LimitRange", "node.k8s.io/v1/RuntimeClass"] {
+                for kind in [
+                    "v1/ConfigMap",
+                    "v1/LimitRange",
+                    "node.k8s.io/v1/RuntimeClass",
+                ] {
                     add("reads", format!("lookups[{kind}/*]"));
                 }
             }
             (Field::Catalog, _) => add("reads", "catalog[v1/ConfigMap/shared]".to_owned()),
             (_, trainyard_model::record::Level::Job) => add("writes", format!("{field}{keys}")),
-            (_, trainyard_model::record::Level::PodSet) => add("writes", format!("pod-sets[*].{field}{keys}")),
+            (_, trainyard_model::record::Level::PodSet) => {
+                add("writes", format!("pod-sets[*].{field}{keys}"))
+            }
             (_, trainyard_model::record::Level::Container) => {
                 add("writes", format!("pod-sets[*].containers[*].{field}{keys}"));
-                add("writes", format!("pod-sets[*].init-containers[*].{field}{keys}"));
+                add(
+                    "writes",
+                    format!("pod-sets[*].init-containers[*].{field}{keys}"),
+                );
             }
         }
     }
@@ -102,14 +137,23 @@ fn everything() -> Vec<(String, String)> {
 
 /// Whether a manifest may have the claim.
 fn is_possible(path: &str) -> bool {
-    let list = if path.ends_with("[#]") || path.starts_with("job") || path.starts_with("lookups") || path.starts_with("catalog") {
+    let list = if path.ends_with("[#]")
+        || path.starts_with("job")
+        || path.starts_with("lookups")
+        || path.starts_with("catalog")
+    {
         "reads"
     } else if path.ends_with("containers[*]") {
         "creates"
     } else {
         "writes"
     };
-    load("p", &[(list.to_owned(), path.to_owned())], Settings::built_in()).is_ok()
+    load(
+        "p",
+        &[(list.to_owned(), path.to_owned())],
+        Settings::built_in(),
+    )
+    .is_ok()
 }
 
 fn plugin(name: &str, claims: &[(String, String)], settings: Settings) -> Arc<PluginInfo> {
@@ -126,7 +170,8 @@ fn load(name: &str, claims: &[(String, String)], settings: Settings) -> Result<P
         "claims": {"reads": list("reads"), "creates": list("creates"), "writes": list("writes")},
         "reservedEnv": ["A", "MODE"],
     });
-    let manifest = Manifest::parse(manifest.to_string().as_bytes()).map_err(|error| error.to_string())?;
+    let manifest =
+        Manifest::parse(manifest.to_string().as_bytes()).map_err(|error| error.to_string())?;
     PluginInfo::new(manifest, "native", settings).map_err(|error| error.to_string())
 }
 
@@ -188,18 +233,39 @@ pub(super) static JOB: LazyLock<Arc<Job>> = LazyLock::new(|| {
 /// Some answers to lookups. Others are missing, so that the call ends.
 pub(super) static LOOKUPS: LazyLock<Arc<Lookups>> = LazyLock::new(|| {
     let (api_version, kind) = ("v1".to_owned(), "ConfigMap".to_owned());
-    let asker = Requester { name: "llama", uid: None };
+    let asker = Requester {
+        name: "llama",
+        uid: None,
+    };
     let object = Arc::new(json!({"metadata": {"name": "known"}, "data": {"k": "v"}}));
     let class = json!({"overhead": {"podFixed": {"cpu": "250m", "memory": "160Mi"}}});
     let mut lookups = Lookups::default();
     let one = |api_version: &str, kind: &str, name: &str| ObjectKey::new(api_version, kind, name);
-    lookups.insert(LookupKey::Object(one("v1", "ConfigMap", "known")), LookupAnswer::Object(object.clone()));
-    lookups.insert(LookupKey::Object(one("node.k8s.io/v1", "RuntimeClass", "kata")), LookupAnswer::Object(Arc::new(class)));
-    lookups.insert(LookupKey::Optional(one("v1", "ConfigMap", "optional")), LookupAnswer::Absent);
-    lookups.insert(LookupKey::Catalog(one("v1", "ConfigMap", "shared")), LookupAnswer::Absent);
-    let all = |kind: &str| LookupKey::All { api_version: "v1".to_owned(), kind: kind.to_owned() };
+    lookups.insert(
+        LookupKey::Object(one("v1", "ConfigMap", "known")),
+        LookupAnswer::Object(object.clone()),
+    );
+    lookups.insert(
+        LookupKey::Object(one("node.k8s.io/v1", "RuntimeClass", "kata")),
+        LookupAnswer::Object(Arc::new(class)),
+    );
+    lookups.insert(
+        LookupKey::Optional(one("v1", "ConfigMap", "optional")),
+        LookupAnswer::Absent,
+    );
+    lookups.insert(
+        LookupKey::Catalog(one("v1", "ConfigMap", "shared")),
+        LookupAnswer::Absent,
+    );
+    let all = |kind: &str| LookupKey::All {
+        api_version: "v1".to_owned(),
+        kind: kind.to_owned(),
+    };
     lookups.insert(all("ConfigMap"), LookupAnswer::all(vec![object], asker));
     lookups.insert(all("LimitRange"), LookupAnswer::all(Vec::new(), asker));
-    lookups.insert(LookupKey::Served { api_version, kind }, LookupAnswer::Served(true));
+    lookups.insert(
+        LookupKey::Served { api_version, kind },
+        LookupAnswer::Served(true),
+    );
     Arc::new(lookups)
 });

@@ -127,14 +127,21 @@ pub fn check(bytes: &[u8]) -> bool {
             plugin: PLUGINS[which].clone(),
             args: &args,
         };
-        check_call(&mut session, &fuzzed, phase, u16::try_from(which).unwrap(), &CONFIG);
+        check_call(
+            &mut session,
+            &fuzzed,
+            phase,
+            u16::try_from(which).unwrap(),
+            &CONFIG,
+        );
     }
     check_end(&session);
     !session.committed().is_empty()
 }
 
 /// A session with the record of the fuzzers.
-pub(crate) fn session() -> Session {
+#[must_use]
+pub fn session() -> Session {
     Session::new(JOB.clone(), RECORD.clone()).with_lookups(LOOKUPS.clone())
 }
 
@@ -157,7 +164,13 @@ fn phase(number: usize) -> Phase {
 }
 
 /// Calls a phase of a plugin, and checks what it leaves.
-pub(crate) fn check_call(session: &mut Session, plugin: &dyn Plugin, phase: Phase, rank: u16, config: &Arc<Value>) {
+pub fn check_call(
+    session: &mut Session,
+    plugin: &dyn Plugin,
+    phase: Phase,
+    rank: u16,
+    config: &Arc<Value>,
+) {
     let before = session.record().clone();
     let counts = counts(session);
     match session.call(plugin, phase, rank, config.clone()) {
@@ -166,26 +179,45 @@ pub(crate) fn check_call(session: &mut Session, plugin: &dyn Plugin, phase: Phas
             let is_obeyed = |c: char| c.is_control() || trainyard_text::is_hidden(c);
             assert!(!text.chars().any(is_obeyed), "{text:?}");
             assert!(text.chars().count() < LONGEST_ERROR, "{text}");
-            assert!(same(session.record(), &before), "a failed call changed the record: {text}");
-            assert_eq!(self::counts(session), counts, "a failed call left something: {text}");
+            assert!(
+                same(session.record(), &before),
+                "a failed call changed the record: {text}"
+            );
+            assert_eq!(
+                self::counts(session),
+                counts,
+                "a failed call left something: {text}"
+            );
         }
         Ok(()) => {
             let (old, new) = (entries(&before), entries(session.record()));
-            let changed = new.iter().filter(|(place, value)| old.get(place) != Some(value));
+            let changed = new
+                .iter()
+                .filter(|(place, value)| old.get(place) != Some(value));
             let removed = old.iter().filter(|(place, _)| !new.contains_key(place));
             let mut changes = 0;
-            for (entry, value) in changed.map(|(place, value)| (place, Some(value))).chain(removed.map(|(place, _)| (place, None))) {
+            for (entry, value) in changed
+                .map(|(place, value)| (place, Some(value)))
+                .chain(removed.map(|(place, _)| (place, None)))
+            {
                 changes += 1;
                 assert!(phase == Phase::Transform, "{entry:?} changed in {phase}");
                 let place = Place::of(session.record(), entry);
                 let is_allowed = claims::allow(plugin.info(), config, rank, &place);
-                assert!(is_allowed, "{} changed {entry:?} to {value:?} without a claim", plugin.info().id.name);
+                assert!(
+                    is_allowed,
+                    "{} changed {entry:?} to {value:?} without a claim",
+                    plugin.info().id.name
+                );
                 if fixture::has_default_grants(plugin.info()) {
                     claims::check_default(&place, value.map(|(datum, _)| datum));
                 }
             }
             let journal = session.committed().len() > counts.0;
-            assert!(changes == 0 || journal, "{changes} changes are not in the journal");
+            assert!(
+                changes == 0 || journal,
+                "{changes} changes are not in the journal"
+            );
         }
     }
 }
@@ -193,17 +225,30 @@ pub(crate) fn check_call(session: &mut Session, plugin: &dyn Plugin, phase: Phas
 /// How much of each result there is, apart from the log.
 fn counts(session: &Session) -> (usize, usize, usize, usize) {
     let (warnings, errors) = (session.warnings().len(), session.errors().len());
-    (session.committed().len(), session.emitted().len(), warnings, errors)
+    (
+        session.committed().len(),
+        session.emitted().len(),
+        warnings,
+        errors,
+    )
 }
 
 /// Whether two records have the same entries in the same order, of the same owners.
 fn same(one: &Record, other: &Record) -> bool {
     let sets = one.pod_sets.iter().zip(other.pod_sets.iter());
-    let is_same_set = |(a, b): (&trainyard_model::record::PodSet, &trainyard_model::record::PodSet)| {
-        a.name == b.name && a.count == b.count && a.fields == b.fields && a.init_order == b.init_order
+    let is_same_set = |(a, b): (
+        &trainyard_model::record::PodSet,
+        &trainyard_model::record::PodSet,
+    )| {
+        a.name == b.name
+            && a.count == b.count
+            && a.fields == b.fields
+            && a.init_order == b.init_order
     };
     let container = |record: &Record, id: u32| {
-        let found = record.container(ContainerId(id)).map(|c| (c.name.clone(), c.pod_set, c.list, c.home, c.fields.clone()));
+        let found = record
+            .container(ContainerId(id))
+            .map(|c| (c.name.clone(), c.pod_set, c.list, c.home, c.fields.clone()));
         found.expect("every container is in a list")
     };
     one.fields == other.fields
@@ -223,7 +268,11 @@ fn entries(record: &Record) -> Entries {
             for entry in fields.all(*field).iter() {
                 let place = (scope, *field, entry.key.to_string());
                 let twice = all.insert(place, (entry.datum.clone(), entry.owner));
-                assert!(twice.is_none(), "{scope:?} has {field}[{}] twice", entry.key);
+                assert!(
+                    twice.is_none(),
+                    "{scope:?} has {field}[{}] twice",
+                    entry.key
+                );
             }
         }
     }
@@ -234,13 +283,30 @@ fn entries(record: &Record) -> Entries {
 fn check_journal(session: &Session) {
     let mut now = entries(session.base());
     // The containers that plugins added, which the base record does not have, have no entries until they are written.
-    for call::Write { change, .. } in session.committed().iter().flat_map(|committed| &committed.writes) {
-        let place = (change.entry.scope, change.entry.field, change.entry.key.to_string());
+    for call::Write { change, .. } in session
+        .committed()
+        .iter()
+        .flat_map(|committed| &committed.writes)
+    {
+        let place = (
+            change.entry.scope,
+            change.entry.field,
+            change.entry.key.to_string(),
+        );
         let old = match change.new.clone() {
             Some(new) => now.insert(place, (new, change.owner)),
             None => now.remove(&place),
         };
-        assert_eq!(old, change.old.clone().map(|old| (old.datum, old.owner)), "{:?}", change.entry);
+        assert_eq!(
+            old,
+            change.old.clone().map(|old| (old.datum, old.owner)),
+            "{:?}",
+            change.entry
+        );
     }
-    assert_eq!(now, entries(session.record()), "the journal does not lead to the record");
+    assert_eq!(
+        now,
+        entries(session.record()),
+        "the journal does not lead to the record"
+    );
 }

@@ -114,7 +114,11 @@ impl Snapshot {
     ///
     /// # Errors
     /// It is malformed, or holds another runtime.
-    pub fn parse(map: &ConfigMap, job: &TrainJob, most_objects: u64) -> Result<Self, SnapshotError> {
+    pub fn parse(
+        map: &ConfigMap,
+        job: &TrainJob,
+        most_objects: u64,
+    ) -> Result<Self, SnapshotError> {
         Self::from_config_map(map, None, job, most_objects)
     }
 
