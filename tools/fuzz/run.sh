@@ -27,9 +27,12 @@ for target in $targets; do
     mkdir -p "$found" "$kept"
     if [[ -n ${MERGE:-} ]]; then
         merged=$(mktemp -d)
-        "$program" -set_cover_merge=1 -max_len="$most_bytes" "$merged" "$kept" "$found" >"$log" 2>&1
+        # A fuzzer that still runs replaces files.
+        cp -r "$found" "$merged/found"
+        mkdir "$merged/best"
+        "$program" -set_cover_merge=1 -max_len="$most_bytes" "$merged/best" "$kept" "$merged/found" >"$log" 2>&1
         # Those that were kept stay. The others are added as long as there are few.
-        for input in "$merged"/*; do
+        for input in "$merged"/best/*; do
             count=$(find "$kept" -type f | wc -l)
             [[ $count -lt $most_files ]] || break
             [[ $(stat -c %s "$input") -gt $most_bytes ]] || cp -n "$input" "$kept"

@@ -8,7 +8,10 @@ use trainyard_model::{
 };
 
 /// The domains of the labels and annotations that only claims by their names allow.
-const OBEYED: [&str; 2] = ["kubernetes.io", "k8s.io"];
+const OBEYED: [&str; 3] = ["kubernetes.io", "k8s.io", "x-k8s.io"];
+
+/// The domain below one of them whose keys only describe.
+const DESCRIBED: &str = "app.kubernetes.io";
 
 /// An entry of the record, by names.
 pub(super) struct Place {
@@ -48,7 +51,7 @@ impl Place {
     fn is_obeyed(&self) -> bool {
         let domain = self.key.split_once('/').map_or("", |(domain, _)| domain);
         let is_in = |of: &&str| domain == *of || domain.ends_with(&format!(".{of}"));
-        self.field.is_metadata() && OBEYED.iter().any(is_in)
+        self.field.is_metadata() && domain != DESCRIBED && OBEYED.iter().any(is_in)
     }
 }
 
