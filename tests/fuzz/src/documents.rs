@@ -31,31 +31,34 @@ static JOB: LazyLock<TrainJob> = LazyLock::new(|| {
     TrainJob::read(&Object::read(Source::new("job.yaml", 1), job).unwrap()).unwrap()
 });
 
+/// A reader with what holds for it. It returns `None` if the reader refuses the text.
+type Reader = fn(&str) -> Option<()>;
+
+/// The readers, by the first byte of their inputs.
+pub const READERS: &[(u8, Reader)] = &[
+    (b'c', check_claims),
+    (b'f', check_field_path),
+    (b'm', check_manifest),
+    (b'o', check_reference),
+    (b'p', check_policy),
+    (b'q', check_quantities),
+    (b'r', check_revision),
+    (b's', check_snapshot),
+    (b'w', check_configuration),
+];
+
 /// Checks a document.
 pub fn check(bytes: &[u8]) -> bool {
-    let Some((kind, text)) = bytes.split_first() else {
-        return false;
+    let read = || {
+        let (kind, text) = bytes.split_first()?;
+        let (_, reader) = READERS.iter().find(|(of, _)| of == kind)?;
+        reader(std::str::from_utf8(text).ok()?)
     };
-    let Ok(text) = std::str::from_utf8(text) else {
-        return false;
-    };
-    match kind {
-        b'q' => check_quantities(text),
-        b'c' => check_claims(text),
-        b'f' => check_field_path(text),
-        b'o' => check_reference(text),
-        b'm' => check_manifest(text),
-        b'p' => check_policy(text),
-        b'r' => check_revision(text),
-        b's' => check_snapshot(text),
-        b'w' => check_configuration(text),
-        _ => return false,
-    }
-    true
+    read().is_some()
 }
 
 /// Two quantities, on a line each.
-fn check_quantities(text: &str) {
+fn check_quantities(text: &str) -> Option<()> {
     let read: Vec<_> = text.lines().take(2).filter_map(Quantity::parse).collect();
     for quantity in &read {
         let printed = quantity.to_string();
@@ -81,10 +84,11 @@ fn check_quantities(text: &str) {
         assert_eq!(a.compare(*b), b.compare(*a).reverse(), "{text:?}");
         assert!(a.times(2).compare(a.plus(*a)).is_eq(), "{text:?}");
     }
+    read.first().map(drop)
 }
 
 /// Two claims, on a line each.
-fn check_claims(text: &str) {
+fn check_claims(text: &str) -> Option<()> {
     let mut read = Vec::new();
     for line in text.lines().take(2) {
         match line.parse::<ClaimPath>() {
@@ -107,9 +111,10 @@ fn check_claims(text: &str) {
             assert_eq!(meet.to_string().parse().as_ref(), Ok(&meet), "{text:?}");
         }
     }
+    read.first().map(drop)
 }
 
-fn check_field_path(text: &str) {
+fn check_field_path(text: &str) -> Option<()> {
     let has_to_be_quoted = |segment: &Segment| match segment {
         Segment::Key(key) => {
             key.is_empty()
@@ -119,72 +124,58 @@ fn check_field_path(text: &str) {
         }
         Segment::Field(_) | Segment::Index(_) => false,
     };
-    if let Ok(path) = text.parse::<FieldPath>()
-        && !path.segments().iter().any(has_to_be_quoted)
-    {
-        let printed = path.to_string();
-        assert_eq!(
-            printed.parse().as_ref(),
-            Ok(&path),
-            "{text:?} prints as {printed:?}"
-        );
-    }
+    let path: FieldPath = text.parse().ok()?;
+    let printed = path.to_string();
+    let is_plain = !path.segments().iter().any(has_to_be_quoted);
+    assert!(
+        !is_plain || printed.parse().as_ref() == Ok(&path),
+        "{text:?} prints as {printed:?}"
+    );
+    Some(())
 }
 
-fn check_reference(text: &str) {
-    if let Ok(location) = text.parse::<OciLocation>() {
-        let printed = location.to_string();
-        let again: OciLocation = printed
-            .parse()
-            .unwrap_or_else(|error| panic!("{error}: {text:?}"));
-        assert_eq!(again.to_string(), printed, "{text:?}");
-    }
+fn check_reference(text: &str) -> Option<()> {
+    let location: OciLocation = text.parse().ok()?;
+    let printed = location.to_string();
+    let again: OciLocation = printed
+        .parse()
+        .unwrap_or_else(|error| panic!("{error}: {text:?}"));
+    assert_eq!(again.to_string(), printed, "{text:?}");
+    Some(())
 }
 
 /// A manifest, and a configuration after a NUL.
-fn check_manifest(text: &str) {
+fn check_manifest(text: &str) -> Option<()> {
     let (manifest, config) = text.split_once('\0').unwrap_or((text, "null"));
-    let Ok(manifest) =
-        Manifest::parse(manifest.as_bytes()).map_err(|error| drop(error.to_string()))
-    else {
-        return;
-    };
+    let manifest = Manifest::parse(manifest.as_bytes());
+    let manifest = manifest.map_err(|error| error.to_string()).ok()?;
     let printed = json!(manifest).to_string();
     let again =
         Manifest::parse(printed.as_bytes()).unwrap_or_else(|error| panic!("{error}: {printed}"));
     assert_eq!(json!(again).to_string(), printed);
-    let Ok(plugin) = PluginInfo::new(manifest, "fuzz", PluginSettings::built_in()) else {
-        return;
-    };
+    let plugin = PluginInfo::new(manifest, "fuzz", PluginSettings::built_in()).ok()?;
     let config: Value = serde_json::from_str(config).unwrap_or_default();
     if let Ok(complete) = plugin.config(config) {
         let again = plugin.config((*complete).clone());
         assert_eq!(again, Ok(complete), "defaults change what has them");
     }
+    Some(())
 }
 
 /// A PolicyPlugin or a policy file.
-fn check_policy(text: &str) {
-    let Ok(file) = ConfigFile::parse("fuzz.yaml", text, KINDS) else {
-        return;
-    };
-    match file.type_meta() {
-        Ok(TYPE_META) => {
-            let decoded = PolicyPlugin::decode(file.value(), file.location(FieldPath::root()));
-            if let Ok(plugin) = decoded {
-                check_policy_plugin(&plugin);
-            }
-        }
-        Ok(_) => {
-            if let Ok(policy) = PolicyFile::decode(&file) {
-                policy.plugins.iter().for_each(check_policy_plugin);
-                let settings = json!(policy.rendering.settings);
-                let again: RenderingSettings = serde_json::from_value(settings).unwrap();
-                assert_eq!(again, policy.rendering.settings);
-            }
-        }
-        Err(error) => drop(error.to_string()),
+fn check_policy(text: &str) -> Option<()> {
+    let file = ConfigFile::parse("fuzz.yaml", text, KINDS).ok()?;
+    if file.type_meta().map_err(|error| error.to_string()).ok()? == TYPE_META {
+        let location = file.location(FieldPath::root());
+        check_policy_plugin(&PolicyPlugin::decode(file.value(), location).ok()?);
+        return Some(());
     }
+    let policy = PolicyFile::decode(&file).ok()?;
+    policy.plugins.iter().for_each(check_policy_plugin);
+    let settings = json!(policy.rendering.settings);
+    let again: RenderingSettings = serde_json::from_value(settings).unwrap();
+    assert_eq!(again, policy.rendering.settings);
+    Some(())
 }
 
 fn check_policy_plugin(plugin: &PolicyPlugin) {
@@ -204,53 +195,39 @@ fn check_policy_plugin(plugin: &PolicyPlugin) {
     }
 }
 
-fn check_revision(text: &str) {
-    if let Ok(spec) = serde_json::from_str::<PluginRevisionSpec>(text) {
-        let printed = json!(spec);
-        let again: PluginRevisionSpec = serde_json::from_value(printed.clone())
-            .unwrap_or_else(|error| panic!("{error}: {printed}"));
-        assert_eq!(again, spec, "{printed}");
-    }
+fn check_revision(text: &str) -> Option<()> {
+    let spec: PluginRevisionSpec = serde_json::from_str(text).ok()?;
+    let printed = json!(spec);
+    let again: PluginRevisionSpec = serde_json::from_value(printed.clone())
+        .unwrap_or_else(|error| panic!("{error}: {printed}"));
+    assert_eq!(again, spec, "{printed}");
+    Some(())
 }
 
 /// The ConfigMap of a snapshot.
-fn check_snapshot(text: &str) {
-    let Some(Ok(document)) = yaml::read(text).into_iter().next() else {
-        return;
-    };
-    let Ok(map) = serde_json::from_value::<ConfigMap>(document.value) else {
-        return;
-    };
-    match Snapshot::parse(&map, &JOB, 16) {
-        Ok(snapshot) => {
-            let written = snapshot.to_config_map(&JOB, "default");
-            let again = Snapshot::parse(&written, &JOB, 16)
-                .unwrap_or_else(|error| panic!("{error}: {written:?}"));
-            assert_eq!(again.to_config_map(&JOB, "default"), written);
-        }
-        Err(error) => {
-            let text = error.to_string();
-            assert!(
-                text.chars().count() < 2000 && !text.chars().any(char::is_control),
-                "{text:?}"
-            );
-        }
-    }
+fn check_snapshot(text: &str) -> Option<()> {
+    let document = yaml::read(text).into_iter().next()?.ok()?;
+    let map: ConfigMap = serde_json::from_value(document.value).ok()?;
+    let snapshot = Snapshot::parse(&map, &JOB, 16).map_err(|error| {
+        let text = error.to_string();
+        let is_shown = text.chars().count() < 2000 && !text.chars().any(char::is_control);
+        assert!(is_shown, "{text:?}");
+    });
+    let written = snapshot.ok()?.to_config_map(&JOB, "default");
+    let again =
+        Snapshot::parse(&written, &JOB, 16).unwrap_or_else(|error| panic!("{error}: {written:?}"));
+    assert_eq!(again.to_config_map(&JOB, "default"), written);
+    Some(())
 }
 
 /// The controller's configuration.
-fn check_configuration(text: &str) {
-    match LoadedSettings::parse("fuzz.yaml", text) {
-        Ok(LoadedSettings { settings, .. }) => {
-            let Ok(printed) = settings.to_file() else {
-                return;
-            };
-            let text = yaml::write(&printed);
-            let again = LoadedSettings::parse("again.yaml", &text)
-                .unwrap_or_else(|errors| panic!("{errors:?}: {text}"));
-            // What has no key, or follows from other settings, is not compared.
-            assert_eq!(again.settings.to_file().unwrap(), printed, "{text}");
-        }
-        Err(errors) => errors.iter().for_each(|error| drop(error.to_string())),
-    }
+fn check_configuration(text: &str) -> Option<()> {
+    let LoadedSettings { settings, .. } = LoadedSettings::parse("fuzz.yaml", text).ok()?;
+    let printed = settings.to_file().ok()?;
+    let text = yaml::write(&printed);
+    let again = LoadedSettings::parse("again.yaml", &text)
+        .unwrap_or_else(|errors| panic!("{errors:?}: {text}"));
+    // What has no key, or follows from other settings, is not compared.
+    assert_eq!(again.settings.to_file().unwrap(), printed, "{text}");
+    Some(())
 }

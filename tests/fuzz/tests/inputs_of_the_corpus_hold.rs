@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use trainyard_fuzz::CHECKS;
+use trainyard_fuzz::{CHECKS, documents};
 
 /// The most bytes of the corpus, which is in each clone.
 const MOST_BYTES: u64 = 300 << 10;
@@ -77,4 +77,25 @@ fn every_check_has_a_fuzzer_and_a_small_corpus() {
             .sum::<u64>();
     }
     assert!(bytes <= MOST_BYTES, "the corpus has {bytes} bytes");
+}
+
+#[test]
+fn each_reader_of_documents_accepts_an_input() {
+    let inputs = inputs("documents");
+    for (kind, _) in documents::READERS {
+        let of_kind = || {
+            inputs
+                .iter()
+                .filter(|(_, bytes)| bytes.first() == Some(kind))
+        };
+        let accepted = of_kind()
+            .filter(|(_, bytes)| documents::check(bytes))
+            .count();
+        assert!(
+            accepted > 0,
+            "{}: none of {}",
+            char::from(*kind),
+            of_kind().count()
+        );
+    }
 }
