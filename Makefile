@@ -155,13 +155,29 @@ test-model: setup ## Explore every order of events one event deeper than `make t
 test-faults: setup ## Let every call of the controller fail in every way, for every kind of TrainJob, where `make test` tries a sample; 8 minutes of CPU.
 	FAULTS_ALL=1 $(CARGO) test --locked $(FEATURES) -p trainyard-controller --test all every_api_call_can_fail -- --nocapture
 
+# Also used by tools/fuzz/run.sh: SECONDS_PER_TARGET (60), TARGET (all).
+.PHONY: fuzz fuzz-corpus
+fuzz: setup ## Fuzz the readers, the sandbox and the contract's methods; SECONDS_PER_TARGET=60, TARGET=NAME for one; needs a C++ compiler.
+	@CARGO='$(CARGO)' tools/fuzz/run.sh
+
+fuzz-corpus: setup ## Add the inputs that `make fuzz` found and that reach more code to the corpus that is checked in; review the diff.
+	@CARGO='$(CARGO)' MERGE=1 tools/fuzz/run.sh
+
+.PHONY: test-fuzz
+test-fuzz: setup ## Fuzz each target for ten minutes.
+	@CARGO='$(CARGO)' SECONDS_PER_TARGET=600 tools/fuzz/run.sh
+
+.PHONY: test-versions
+test-versions: build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name; needs Go, builds each first for 10 minutes.
+	@tools/test-versions.sh
+
 .PHONY: test-semver
 test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-checks first, which takes minutes.
 	@tools/semver.sh
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, every fault of every call, the site, the harness, two releases; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-faults test-frameworks growth docs audit test-release
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, the site, the harness, two releases; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-frameworks growth docs audit test-release
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

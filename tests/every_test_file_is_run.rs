@@ -27,7 +27,11 @@ fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
         .flat_map(|rooms| fs::read_dir(root.join(rooms)).unwrap())
         .map(|entry| entry.unwrap().path().join("tests"));
     crates
-        .chain([root.join("tests"), root.join("tests/pods/tests")])
+        .chain([
+            root.join("tests"),
+            root.join("tests/fuzz/tests"),
+            root.join("tests/pods/tests"),
+        ])
         .filter(|folder| folder.is_dir())
         .map(|folder| (folder, &["main"][..]))
         .chain([(root.join("tests/cluster/tests"), OF_THE_CLUSTER)])

@@ -55,7 +55,7 @@ pub mod status_server;
 pub mod threads;
 pub mod watch;
 pub mod webhook;
-mod wire;
+pub mod wire;
 mod work;
 
 /// The digest of the sources of rendering: two builds with the same digest render the same JobSets.

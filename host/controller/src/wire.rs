@@ -14,11 +14,11 @@ use thiserror::Error;
 /// Text that is not JSON, or not an answer of an API server. Holds no part of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Error)]
 #[error("malformed at byte {0} of the answer")]
-pub(crate) struct Malformed(usize);
+pub struct Malformed(usize);
 
 /// Why an object cannot be decoded. Holds no value of it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(crate) enum Undecodable {
+pub enum Undecodable {
     /// The text is not JSON.
     #[error(transparent)]
     Malformed(#[from] Malformed),
@@ -32,21 +32,21 @@ pub(crate) enum Undecodable {
 
 /// A page of a list.
 #[derive(Debug)]
-pub(crate) struct Page<'t> {
+pub struct Page<'t> {
     /// The text of each object.
-    pub(crate) items: Vec<&'t str>,
+    pub items: Vec<&'t str>,
     /// The list's version.
-    pub(crate) version: Option<String>,
+    pub version: Option<String>,
     /// The token of the next page; `None` on the last page.
-    pub(crate) next: Option<String>,
+    pub next: Option<String>,
 }
 
 /// One line of a watch.
 #[derive(Debug, Deserialize)]
-pub(crate) struct WatchLine<'t> {
+pub struct WatchLine<'t> {
     /// Such as `ADDED`.
     #[serde(rename = "type")]
-    pub(crate) kind: String,
+    pub kind: String,
     #[serde(borrow)]
     object: &'t RawValue,
 }
@@ -70,11 +70,11 @@ struct ListMetadata {
 /// The name and version of an object. Decodes even if the rest of the object does not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Identity {
-    pub(crate) namespace: Option<String>,
-    pub(crate) name: Option<String>,
-    pub(crate) uid: Option<String>,
-    pub(crate) resource_version: Option<String>,
+pub struct Identity {
+    pub namespace: Option<String>,
+    pub name: Option<String>,
+    pub uid: Option<String>,
+    pub resource_version: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -83,7 +83,7 @@ struct Identified {
 }
 
 impl Identity {
-    pub(crate) fn of(object: &str) -> Option<Self> {
+    pub fn of(object: &str) -> Option<Self> {
         // Other members are skipped without recursion.
         let identified: Identified = serde_json::from_str(object).ok()?;
         Some(identified.metadata)
@@ -91,7 +91,7 @@ impl Identity {
 }
 
 impl<'t> Page<'t> {
-    pub(crate) fn split(text: &'t str) -> Result<Self, Malformed> {
+    pub fn split(text: &'t str) -> Result<Self, Malformed> {
         let List { metadata, items } = read(text)?;
         Ok(Self {
             items: items.into_iter().flatten().map(RawValue::get).collect(),
@@ -102,12 +102,12 @@ impl<'t> Page<'t> {
 }
 
 impl<'t> WatchLine<'t> {
-    pub(crate) fn split(text: &'t str) -> Result<Self, Malformed> {
+    pub fn split(text: &'t str) -> Result<Self, Malformed> {
         read(text)
     }
 
     /// Returns the object's text.
-    pub(crate) fn object(&self) -> &'t str {
+    pub fn object(&self) -> &'t str {
         self.object.get()
     }
 }
@@ -122,7 +122,7 @@ fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Malformed> {
 
 /// Returns the object without `metadata.managedFields`. The controller does not use them, they are half of many objects, and they are the
 /// only part of the metadata in which a tenant can store values that do not decode.
-pub(crate) fn without_managed_fields(object: &str) -> Cow<'_, str> {
+pub fn without_managed_fields(object: &str) -> Cow<'_, str> {
     let cut = || {
         let mut of_object = members(object).ok()?;
         let mut metadata = members(of_object.get("metadata")?.get()).ok()?;
@@ -135,7 +135,7 @@ pub(crate) fn without_managed_fields(object: &str) -> Cow<'_, str> {
 }
 
 /// Decodes an object, or returns the field that does not decode.
-pub(crate) fn decode<T: DeserializeOwned>(object: &str) -> Result<T, Undecodable> {
+pub fn decode<T: DeserializeOwned>(object: &str) -> Result<T, Undecodable> {
     let mut text = serde_json::Deserializer::from_str(object);
     serde_path_to_error::deserialize(&mut text).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.inner());
@@ -148,7 +148,7 @@ pub(crate) fn decode<T: DeserializeOwned>(object: &str) -> Result<T, Undecodable
 }
 
 /// Returns a path for an error: without control characters, and cut if it is long.
-pub(crate) fn shown(path: &str) -> String {
+pub fn shown(path: &str) -> String {
     const LONGEST: usize = 120;
     let path = trainyard_model::text::clean(path);
     match path.get(..path.floor_char_boundary(LONGEST)) {
@@ -158,7 +158,7 @@ pub(crate) fn shown(path: &str) -> String {
 }
 
 /// Returns the text of the members of an object; `null` has none.
-pub(crate) fn members(object: &str) -> Result<IndexMap<String, &RawValue>, Malformed> {
+pub fn members(object: &str) -> Result<IndexMap<String, &RawValue>, Malformed> {
     let members: Result<Option<_>, _> = serde_json::from_str(object);
     let members = members.map_err(|error| Malformed::at(&error, object))?;
     Ok(members.unwrap_or_default())

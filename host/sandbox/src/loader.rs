@@ -17,12 +17,12 @@ use wasmtime::component::Linker;
 use crate::{
     built_in::BuiltIn,
     cache::{Cache, CachePaths},
-    compile::{self, CompilerCommand, Task},
+    compile::{self, Answer, CompilerCommand, Task},
     compiled::{self, CompiledFolder},
     contract::{Contract, OURS},
     deferred::DeferredPlugin,
     engine::RunningEngine,
-    error::{LoadError, LoadProblem, ScreenError, not_compiled},
+    error::{CompileError, LoadError, LoadProblem, ScreenError, not_compiled},
     load_limits::LoadLimits,
     plugin::SandboxedPlugin,
     pool::Pool,
@@ -152,13 +152,42 @@ impl Loader {
         bytes: Vec<u8>,
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPlugin, LoadProblem> {
+        let compiler = &self.options.compiler;
+        self.load_compiled_by(bytes, settings, |bytes, limits| {
+            compile::in_child(compiler, Task::Compile, bytes, limits)
+        })
+    }
+
+    /// Like [`Self::load_untrusted`], but compiles the component in this process, whose memory and time are then not limited. This is for
+    /// fuzzers, for which a process for each input would be too slow.
+    ///
+    /// # Errors
+    /// Why it cannot be loaded.
+    pub fn load_without_a_process(
+        &self,
+        bytes: Vec<u8>,
+        settings: impl FnOnce(&Manifest) -> Settings,
+    ) -> Result<SandboxedPlugin, LoadProblem> {
+        self.load_compiled_by(bytes, settings, |bytes, _| {
+            compile::answer(bytes, Task::Compile, || {
+                Ok(self.sandbox.engine.engine.clone())
+            })
+            .map_err(CompileError::Refused)
+        })
+    }
+
+    fn load_compiled_by(
+        &self,
+        bytes: Vec<u8>,
+        settings: impl FnOnce(&Manifest) -> Settings,
+        compile: impl FnOnce(&[u8], &LoadLimits) -> Result<Answer, CompileError>,
+    ) -> Result<SandboxedPlugin, LoadProblem> {
         let limits = &self.options.limits;
         let outlined = Outlined::new(bytes, limits, &self.sandbox.contract)?;
         let (plugin, bytes) = set_up(outlined, settings)?;
         let plugin = self.sandbox.load(plugin, &bytes, |plugin, bytes| {
             let limits = limits.with(&plugin.settings.compile);
-            let answer = compile::in_child(&self.options.compiler, Task::Compile, bytes, &limits)
-                .map_err(not_compiled(plugin))?;
+            let answer = compile(bytes, &limits).map_err(not_compiled(plugin))?;
             // Entries of the cache have passed this check.
             answer.surface.imports_of(&plugin.manifest.phases)?;
             Ok(answer.code)

@@ -140,8 +140,9 @@ pub struct PathError {
 impl FromStr for FieldPath {
     type Err = PathError;
 
-    /// Parses the output of [`fmt::Display`]. Keys can also be quoted. A number in brackets is an index. The empty text is the path of the
-    /// object itself.
+    /// Parses the output of [`fmt::Display`]. Keys can also be quoted, and have to be if they are numbers, contain a bracket or begin with a
+    /// quote: an API server prints them without quotes, and so does [`fmt::Display`]. A number in brackets is an index. The empty text is the
+    /// path of the object itself.
     fn from_str(text: &str) -> Result<Self, PathError> {
         let wrong = |problem| PathError {
             text: text.to_owned(),

@@ -1,11 +1,13 @@
 //! Generates the code that follows from the contract in `wit/`: the version, handles and records of the model, the linker's rows in
-//! the sandbox, the handles and values of the SDK, the package for plugins in Go, and the page of their names in other languages.
+//! the sandbox, the handles and values of the SDK, the package for plugins in Go, the page of their names in
+//! other languages, and the calls of the fuzzers.
 //!
 //! The generated files are checked in, so that they can be read, reviewed and searched, and so that neither the host nor a plugin
 //! needs a generator to build. `make bindings` writes them; `tests/generated_files_match_wit.rs` fails if a file is out of date.
 
 mod contract;
 mod docs;
+mod fuzz;
 mod go;
 mod go_types;
 mod methods;
@@ -38,6 +40,7 @@ pub fn generate(contract: &Contract) -> anyhow::Result<Vec<GeneratedFile>> {
     files.extend(sdk::files(contract)?);
     files.extend(methods::files(contract)?);
     files.extend(go::files(contract)?);
+    files.extend(fuzz::files(contract)?);
     Ok(files)
 }
 

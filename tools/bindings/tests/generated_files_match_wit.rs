@@ -96,6 +96,7 @@ fn signature_and_docs_are_enough_to_add_a_method() {
             "host/templates/go/policy/context_wasip1.go: var result rawList",
             "host/templates/go/policy/context_wasip1.go: importContextPutPortsOf(uint32(self), rawName.at, rawName.length, bit(rawClaims.some), rawClaims.value.at, rawClaims.value.length, unsafe.Pointer(&result))",
             "host/templates/go/policy/context_wasip1.go: return liftList(result, liftString)",
+            "tests/fuzz/src/calls/methods.rs: Method { name: \"context.put-ports-of\", call: |call, args| { let got = call.context_put_ports_of(args.take::<handle::Context>(), &args.take::<String>(), args.take::<Option<String>>().as_deref())?; got.keep(args); Ok(()) } },",
         ]
     );
 }

@@ -22,7 +22,8 @@ mod texts;
 
 pub(crate) use content::{Content, content_of};
 pub(crate) use desired::DesiredState;
-pub(crate) use feed::{Feed, FeedError, decoded};
+pub(crate) use feed::{Feed, decoded};
+pub use feed::{FeedError, WatchLines};
 pub(crate) use interests::{Interests, Requeue};
 pub(crate) use kinds::Kinds;
 pub use kinds::{Served, discover};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Call, Fault};
+use super::{Call, Fault, KeptTexts};
 use crate::{
     contract::handle,
     facts::{HOST_PREFIX, HOST_VERSION},
@@ -59,6 +59,11 @@ impl Call {
         }
         self.give_some(fact)
     }
+}
+
+/// What texts cost that an earlier call has kept.
+pub(super) fn bytes_of(kept: &KeptTexts) -> usize {
+    kept.iter().map(|(key, text)| cost(key, text)).sum()
 }
 
 fn cost(key: &str, text: &str) -> usize {

@@ -9,8 +9,8 @@ use std::{
 use rlimit::Resource;
 use wasmtime::Engine;
 
-use super::{REFUSED, Task, header::Header};
-use crate::{contract::OURS, engine, surface::Surface};
+use super::{Answer, REFUSED, answer, header::Header};
+use crate::engine;
 
 /// The main function of the compiler process.
 #[must_use]
@@ -46,27 +46,16 @@ fn child() -> Result<(), String> {
         }
         text(error)
     })?;
-    let surface = Surface::of(&bytes, &OURS);
-    let code = match header.task {
-        Task::Compile if surface.is_whole() => compiled(&bytes)?,
-        Task::Compile | Task::Screen => Vec::new(),
-    };
+    let engine = || engine::config().and_then(|config| Engine::new(&config));
+    let Answer { surface, code } = answer(&bytes, header.task, engine)?;
     let surface = serde_json::to_vec(&surface).map_err(|error| error.to_string())?;
     let mut output = std::io::stdout().lock();
     let length = surface.len() as u64;
-    let parts = [&length.to_le_bytes()[..], &surface, &code];
+    let parts = [&length.to_le_bytes()[..], &surface, code.bytes()];
     let mut parts = parts.into_iter();
     parts
         .try_for_each(|part| output.write_all(part))
         .map_err(text)
-}
-
-fn compiled(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let engine = engine::config()
-        .and_then(|config| Engine::new(&config))
-        .map_err(|error| format!("{error:#}"))?;
-    let code = engine.precompile_component(bytes);
-    code.map_err(|error| format!("{error:#}"))
 }
 
 /// Asks the kernel to kill this process when the thread that started it ends.

@@ -17,7 +17,8 @@ use wasmtime::Engine;
 pub use self::child::child_main;
 use self::header::Header;
 use crate::{
-    error::CompileError, load_limits::LoadLimits, surface::Surface, trusted_code::TrustedCode,
+    contract::OURS, error::CompileError, load_limits::LoadLimits, surface::Surface,
+    trusted_code::TrustedCode,
 };
 
 /// The child's exit code for a component that the compiler rejects.
@@ -180,6 +181,28 @@ fn read_answer(answer: &[u8], limits: &LoadLimits) -> Result<Answer, CompileErro
     Ok(Answer {
         surface: serde_json::from_slice(surface).map_err(|_| CompileError::Answer)?,
         code: TrustedCode::new(code.to_vec()),
+    })
+}
+
+/// Does a task in this process.
+///
+/// # Errors
+/// The compiler refuses the component.
+pub(crate) fn answer(
+    bytes: &[u8],
+    task: Task,
+    engine: impl FnOnce() -> wasmtime::Result<Engine>,
+) -> Result<Answer, String> {
+    let surface = Surface::of(bytes, &OURS);
+    let code = match task {
+        Task::Compile if surface.is_whole() => engine()
+            .and_then(|engine| engine.precompile_component(bytes))
+            .map_err(|error| format!("{error:#}"))?,
+        Task::Compile | Task::Screen => Vec::new(),
+    };
+    Ok(Answer {
+        surface,
+        code: TrustedCode::new(code),
     })
 }
 

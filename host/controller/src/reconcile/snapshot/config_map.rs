@@ -110,6 +110,18 @@ impl Snapshot {
         Err(owner::foreign(job, "ConfigMap", &name, &map.metadata))
     }
 
+    /// Parses the ConfigMap of the snapshot of a TrainJob whose plugins emit at most so many objects. It is trusted in nothing.
+    ///
+    /// # Errors
+    /// It is malformed, or holds another runtime.
+    pub fn parse(
+        map: &ConfigMap,
+        job: &TrainJob,
+        most_objects: u64,
+    ) -> Result<Self, SnapshotError> {
+        Self::from_config_map(map, None, job, most_objects)
+    }
+
     /// Parses the ConfigMap, which has these digests, of the snapshot of a TrainJob whose plugins emit at most so many objects. The caller
     /// has checked that the TrainJob owns it (`check_owner`).
     ///

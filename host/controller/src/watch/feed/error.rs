@@ -9,7 +9,7 @@ use crate::wire::Malformed;
 
 /// An error of a feed, which retries.
 #[derive(Debug, Error)]
-pub(crate) enum FeedError {
+pub enum FeedError {
     /// A list or the start of a watch failed.
     #[error("{0}")]
     Call(#[from] kube::Error),

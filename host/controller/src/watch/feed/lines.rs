@@ -9,19 +9,30 @@ use super::{EARLY, FeedError, WATCH_GRACE};
 use crate::wire::Malformed;
 
 /// The answer to a watch, which is read line by line.
-pub(super) struct Lines {
-    pub(super) body: Pin<Box<dyn AsyncBufRead + Send>>,
-    pub(super) until: Instant,
+pub struct WatchLines {
+    body: Pin<Box<dyn AsyncBufRead + Send>>,
+    until: Instant,
 }
 
-impl Lines {
+impl WatchLines {
+    /// Returns the lines of an answer that ends by that time.
+    pub fn new(body: impl AsyncBufRead + Send + 'static, until: Instant) -> Self {
+        Self {
+            body: Box::pin(body),
+            until,
+        }
+    }
+
     /// Whether the requested time is over.
     pub(super) fn is_over(&self) -> bool {
         Instant::now() + WATCH_GRACE + EARLY >= self.until
     }
 
     /// Returns the next complete line; `None` at the end.
-    pub(super) async fn next(&mut self) -> Result<Option<String>, FeedError> {
+    ///
+    /// # Errors
+    /// The answer ends within a line, is not UTF-8, or does not end in time.
+    pub async fn next(&mut self) -> Result<Option<String>, FeedError> {
         loop {
             let mut line = Vec::new();
             let read = timeout_at(self.until, self.body.read_until(b'\n', &mut line)).await;

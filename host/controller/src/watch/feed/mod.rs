@@ -13,7 +13,7 @@ mod lines;
 use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use backon::ExponentialBackoff;
-pub(crate) use error::FeedError;
+pub use error::FeedError;
 use kube::{
     Client,
     api::{ListParams, WatchParams},
@@ -24,7 +24,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use lines::Lines;
+pub use lines::WatchLines;
 
 use super::kinds::backoff;
 use crate::{
@@ -175,7 +175,7 @@ impl<T: Send + 'static> Feed<T> {
         Ok(now.is_some() && now >= number(version))
     }
 
-    async fn watch(&self, version: &str) -> Result<Lines, FeedError> {
+    async fn watch(&self, version: &str) -> Result<WatchLines, FeedError> {
         let params = WatchParams {
             label_selector: self.params.label_selector.clone(),
             field_selector: self.params.field_selector.clone(),
@@ -188,10 +188,7 @@ impl<T: Send + 'static> Feed<T> {
         // The API server measures the requested time from a later moment.
         let until = Instant::now() + Duration::from_secs(WATCH_SECONDS.into()) + WATCH_GRACE;
         let body = self.client.request_stream(watching(request)).await?;
-        Ok(Lines {
-            body: Box::pin(body),
-            until,
-        })
+        Ok(WatchLines::new(body, until))
     }
 }
 

@@ -1,0 +1,34 @@
+//! What holds for any input of the readers, the sandbox and the contract's methods.
+//!
+//! Each module has a function `check`, which panics if its guarantee does not hold for an input. `targets` has a fuzzer for each of them,
+//! which looks for such an input (`make fuzz`). `tests` runs them over `corpus`, the inputs that were found to differ, without a fuzzer.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+pub mod calls;
+pub mod components;
+pub mod documents;
+mod generator;
+pub mod objects;
+pub mod schemas;
+pub mod wire;
+pub mod yaml;
+
+/// A check of one input. It returns whether the input was accepted by what reads it first, so that a test can tell that some are.
+pub type Check = fn(&[u8]) -> bool;
+
+/// The checks, by the names of their fuzzers.
+pub const CHECKS: &[(&str, Check)] = &[
+    ("calls", calls::check),
+    ("components", components::check),
+    ("documents", documents::check),
+    ("objects", objects::check),
+    ("schemas", schemas::check),
+    ("wire", wire::check),
+    ("yaml", yaml::check),
+];

@@ -1,0 +1,72 @@
+//! Structural schemas with CEL rules: what is admitted is stored unchanged when it is admitted again, with the same errors, whether it is
+//! created or updates another object. The schemas are those of the cases of `trainyard-structural`, which a real API server has answered.
+
+use std::{path::Path, sync::LazyLock};
+
+use serde_json::{Value, json};
+use trainyard_structural::{Options, Schema};
+
+use crate::generator::Generator;
+
+const FILES: [&str; 5] = [
+    "values.json",
+    "rules.json",
+    "defaults.json",
+    "metadata.json",
+    "refused.json",
+];
+
+/// Schemas, each with its JSON.
+static SCHEMAS: LazyLock<Vec<(Schema, Value)>> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../host/structural/tests/cases");
+    let mut all = Vec::new();
+    for file in FILES {
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        let parts: Vec<Value> = serde_json::from_str(&text).unwrap();
+        for part in parts {
+            if let Ok(schema) = Schema::compile(&part["schema"]) {
+                all.push((schema, part["schema"].clone()));
+            }
+        }
+    }
+    assert!(all.len() > 5, "{} schemas", all.len());
+    all
+});
+
+/// Checks objects of a schema.
+pub fn check(bytes: &[u8]) -> bool {
+    let mut generator = Generator::new(bytes);
+    let (schema, json) = &SCHEMAS[usize::from(generator.byte()) % SCHEMAS.len()];
+    let is_update = generator.byte() & 1 == 1;
+    let new = object(&mut generator, json);
+    let old = is_update.then(|| {
+        let mut old = object(&mut generator, json);
+        schema.admit(&mut old, None, &Options::default());
+        old
+    });
+    let mut stored = new;
+    let first = schema.admit(&mut stored, old.as_ref(), &Options::default());
+    for violation in &first.errors {
+        assert!(!violation.to_string().is_empty());
+    }
+    let mut again = stored.clone();
+    let second = schema.admit(&mut again, old.as_ref(), &Options::default());
+    assert_eq!(second.unknown, [], "{stored}");
+    assert_eq!(second.errors, first.errors, "{stored}");
+    assert_eq!(again.to_string(), stored.to_string());
+    first.errors.is_empty()
+}
+
+fn object(generator: &mut Generator<'_>, schema: &Value) -> Value {
+    let mut object = generator.value(schema);
+    if let Some(object) = object.as_object_mut() {
+        object.insert("apiVersion".to_owned(), json!("test.trainyard.dev/v1"));
+        object.insert("kind".to_owned(), json!("Thing"));
+        let metadata = match generator.byte() {
+            0xf0..=0xff => generator.anything(3),
+            _ => json!({"name": "a"}),
+        };
+        object.insert("metadata".to_owned(), metadata);
+    }
+    object
+}
