@@ -113,7 +113,7 @@ fn meet(ours: &Refusal, theirs: &Refusal) -> bool {
 }
 
 /// Returns the path without its brackets.
-fn without_indices(path: &str) -> String {
+pub(crate) fn without_indices(path: &str) -> String {
     let mut depth = 0;
     let outside = |c: &char| {
         let before = depth;

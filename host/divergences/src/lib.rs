@@ -8,6 +8,7 @@
 //! - `answer`: what a side makes of an input, and what a difference is. `normal` is the form in which objects are compared, and `difference`
 //!   compares them;
 //! - `seen`: a difference with its TrainJob and its runtime, for the matchers;
+//! - `expected`: what Trainyard's value has to be there;
 //! - `rows`: the matchers, and `plugins` those of the policies. `listing` has all of them, and `table` what the pages say about them;
 //! - `live`: the same for objects of a cluster.
 
@@ -18,6 +19,7 @@
 
 pub mod answer;
 pub mod difference;
+mod expected;
 pub mod listing;
 pub mod live;
 mod normal;
