@@ -5,7 +5,7 @@
 //! which no row may list.
 //!
 //! The reference's answers for the cases are checked in, so that Go is not needed. `make test-reference` asks the reference itself, for the
-//! cases and for generated inputs, which are new in each run (`TRAINYARD_ORACLE_SEED` repeats a run, `TRAINYARD_ORACLE_INPUTS` sets their
+//! cases and for generated inputs, which are new in each run (`PROPTEST_RNG_SEED` repeats a run, `TRAINYARD_ORACLE_INPUTS` sets their
 //! number); `make expected-reference` writes the answers.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]

@@ -9,6 +9,7 @@ use trainyard_divergences::{
     rows::Row,
     seen::Documents,
 };
+use trainyard_model::quantity::Quantity;
 
 use super::gang_counts_are_those_of_the_job_set::wrong_counts;
 
@@ -46,7 +47,7 @@ impl Seeded {
     }
 }
 
-/// Returns whether a wrong count is found because it is not that of the JobSet.
+/// Returns whether a wrong count is found because it is not that of the JobSet, or not an amount.
 fn is_found_in_group(input: &str, wrong: &Difference, objects: &[Value]) -> bool {
     let Difference::Field {
         object,
@@ -68,9 +69,25 @@ fn is_found_in_group(input: &str, wrong: &Difference, objects: &[Value]) -> bool
     else {
         return false;
     };
+    let is_amount = |value: &Value| Quantity::read(value).is_some();
     let value = trainyard.clone().unwrap_or(Value::Null);
-    match path.strip_prefix("spec.minResources.") {
-        Some(resource) => group["spec"]["minResources"][resource] = value,
+    match path.strip_prefix("spec.minResources") {
+        Some("")
+            if !value
+                .as_object()
+                .is_none_or(|amounts| amounts.values().all(is_amount)) =>
+        {
+            return true;
+        }
+        Some("") => group["spec"]["minResources"] = value,
+        Some(_) if !value.is_null() && !is_amount(&value) => return true,
+        Some(resource) => {
+            let amounts = group["spec"]["minResources"].as_object_mut().unwrap();
+            match value {
+                Value::Null => amounts.remove(resource.trim_start_matches('.')),
+                value => amounts.insert(resource.trim_start_matches('.').to_owned(), value),
+            };
+        }
         None => group["spec"][path.trim_start_matches("spec.")] = value,
     }
     !wrong_counts(input, &objects).is_empty()

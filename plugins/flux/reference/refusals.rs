@@ -2,7 +2,7 @@
 
 type Refusals = &'static [(&'static str, &'static str)];
 
-pub(super) const WITHOUT_TRAINER: Refusals = &[("", "the build: runtime error: ")];
+pub(super) const WITHOUT_TRAINER: Refusals = &[("", "runtime error: ")];
 pub(super) const INSTALLER: Refusals = &[(
     "spec.trainer.initContainers",
     "'flux-installer' is reserved",

@@ -108,6 +108,22 @@ fn amounts(resources: &Value) -> BTreeMap<&str, u64> {
         .collect()
 }
 
+/// Returns whether a container uses a claim whose object is not known, because comparisons in a cluster do not read it. What follows from the
+/// number of its devices can be anything.
+pub(crate) fn is_uncountable(seen: &Seen<'_>) -> bool {
+    let uses =
+        |job: &'_ Value| container(job, "containers", "node")["resources"]["claims"].is_array();
+    let is_known = |kind: &str| {
+        let mut objects = seen.documents.iter().chain(seen.made);
+        objects.any(|object| {
+            object["kind"]
+                .as_str()
+                .is_some_and(|it| it.starts_with(kind))
+        })
+    };
+    seen.made_jobs().any(uses) && !is_known("ResourceClaim")
+}
+
 /// Returns the accelerators of the claims that a container uses.
 fn of_claims(seen: &Seen<'_>, job: &Value, node: &Value) -> Option<u64> {
     let of_pod = &job["template"]["spec"]["template"]["spec"]["resourceClaims"];

@@ -14,7 +14,7 @@ pub use self::uses::Uses;
 use crate::{
     answer::{Difference, Refusal},
     difference::without_indices,
-    expected::{env, input, order},
+    expected::{devices::is_uncountable, env, input, order},
     seen::Seen,
 };
 
@@ -38,6 +38,7 @@ impl Row {
     pub fn lists(&self, seen: &Seen<'_>) -> bool {
         let is_expected = || match seen.difference {
             Difference::Field { .. } if seen.is_of_quota() => true,
+            Difference::Field { .. } if is_of_devices(seen.path()) && is_uncountable(seen) => true,
             Difference::Field { .. } => self.has_values() && self.has_expected_value(seen),
             Difference::RefusedByTrainyard(refusal) | Difference::RefusedByReference(refusal) => {
                 self.has_refusal(refusal)
@@ -98,6 +99,14 @@ pub(crate) const fn row(id: &'static str, place: fn(&Seen<'_>) -> bool) -> Row {
         refusals: &[],
         uses: None,
     }
+}
+
+/// Whether the path is that of a value that follows from the devices of a node.
+fn is_of_devices(path: &str) -> bool {
+    let ends = [".env[DMLC_NUM_WORKER].value", "_slots].value", "].command"];
+    frameworks::is_of_accelerators(path)
+        || path.starts_with("data.")
+        || ends.iter().any(|end| path.ends_with(end))
 }
 
 /// Every row about shipped runtimes, in the order of their table.

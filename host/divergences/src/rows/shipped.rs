@@ -1,5 +1,7 @@
 //! Differences between the runtimes that both sides ship.
 
+use serde_json::Value;
+
 use super::{Row, row};
 use crate::{expected::input, seen::Seen};
 
@@ -40,7 +42,15 @@ fn shared_memory(seen: &Seen<'_>) -> bool {
     seen.theirs().is_none() && (is_in_list || is_list)
 }
 
-/// The value is that of the shipped runtime.
+/// The value is that of the shipped runtime, with JobSet's default of a failure policy.
 fn is_of_runtime(seen: &Seen<'_>) -> bool {
-    input::of_runtime(seen).is_some_and(|expected| seen.ours() == Some(&expected))
+    let mut expected = input::of_runtime(seen);
+    if let Some(Value::Object(policy)) = expected
+        .as_mut()
+        .filter(|_| seen.path() == "spec.failurePolicy")
+    {
+        let strategy = policy.entry("restartStrategy");
+        strategy.or_insert_with(|| "Recreate".into());
+    }
+    seen.ours() == expected.as_ref()
 }
