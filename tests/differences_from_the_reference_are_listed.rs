@@ -171,9 +171,11 @@ fn every_case_differs_as_listed() {
         listed, refusing,
         "the lists of \"What only Trainyard refuses\""
     );
+    // In their cases, the reference refuses the input. Generated inputs show their fields.
+    let refused = ["torchtune-model", "torchtune-complete-line"];
     let unseeded = all().filter(|row| !found.seeded.rows.contains_key(row.id));
     let unseeded: Vec<_> = unseeded
-        .filter(|row| row.has_values())
+        .filter(|row| row.has_values() && !refused.contains(&row.id))
         .map(|row| row.id)
         .collect();
     assert!(

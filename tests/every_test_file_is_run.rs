@@ -68,7 +68,9 @@ fn suites_outside_of_ci_say_when_they_last_ran() {
     let (targets, _) = recipe.split_once('\n').unwrap();
     let targets: Vec<_> = targets.split_whitespace().collect();
     assert!(targets.len() > 10, "{targets:?}");
-    let (_, section) = page.split_once("\n## Suites outside of `.ci/run`\n").unwrap();
+    let (_, section) = page
+        .split_once("\n## Suites outside of `.ci/run`\n")
+        .unwrap();
     let is_said = |target: &&&str| section.contains(&format!("\n| `make {target}` |"));
     let unsaid: Vec<_> = targets.iter().filter(|target| !is_said(target)).collect();
     assert!(

@@ -1,5 +1,5 @@
-//! The commands in `--help` and the documentation run as printed, and the README shows their real output. The exit code of each, and the
-//! first lines that it prints, are in `tests/expected/examples_run_as_printed.txt`.
+//! The commands in `--help` and the documentation run as printed, and the README shows their real output. The exit code of each, the first
+//! line of its standard output and the last one of its standard error are in `tests/expected/examples_run_as_printed.txt`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -112,13 +112,12 @@ fn all_run(text: &str, at_least: usize) -> String {
             "{line}\n{printed}"
         );
         results += &format!("$ {line}\nexit code {code}\n");
-        for stream in [&output.stdout, &output.stderr] {
-            let text = String::from_utf8_lossy(stream).into_owned();
-            let text = text.replace(&folder.path().display().to_string(), "FOLDER");
-            if let Some(first) = text.lines().find(|line| !line.trim().is_empty()) {
-                results += &without_digests(first);
-                results.push('\n');
-            }
+        let said = String::from_utf8_lossy(&output.stdout);
+        let lines = [said.lines().next(), printed.lines().last()];
+        for line in lines.into_iter().flatten() {
+            let line = line.replace(&folder.path().display().to_string(), "FOLDER");
+            results += &without_digests(&line);
+            results.push('\n');
         }
         results.push('\n');
     }

@@ -9,21 +9,11 @@ use crate::{
         input::{at, behind, of_runtime},
         pods_of,
     },
-    normal::normal,
+    form::form,
     seen::Seen,
 };
 
-/// The images of Flux by architecture.
-const IMAGES: [(&str, &str); 2] = [
-    (
-        "amd64",
-        "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy",
-    ),
-    (
-        "arm64",
-        "ghcr.io/converged-computing/flux-view-ubuntu:arm-jammy",
-    ),
-];
+/// The label of Kubernetes nodes with their architecture.
 const ARCHITECTURE: &str = "kubernetes.io/arch";
 
 /// Returns what a fact of the scripts has to be.
@@ -74,9 +64,7 @@ pub(super) fn runs_the_command(seen: &Seen<'_>) -> bool {
         .next()
         .map_or(&Value::Null, |job| container(job, "containers", "node"));
     let list = |field: &str| {
-        let given = seen.trainer()[field]
-            .as_array()
-            .filter(|list| !list.is_empty());
+        let given = seen.trainer()[field].as_array();
         given
             .or_else(|| runtime[field].as_array())
             .cloned()
@@ -88,65 +76,25 @@ pub(super) fn runs_the_command(seen: &Seen<'_>) -> bool {
 /// Returns what only Trainyard has at the end of the path, in the pods of a replicated job.
 fn of_pods(seen: &Seen<'_>) -> Option<Value> {
     let path = seen.path();
-    let pod = behind(path, ".template.spec.template.spec");
     if path.ends_with("].template.spec.backoffLimit") {
         return Some(json!(0));
     }
-    let runtime = normal(&seen.runtime["spec"]["template"]);
-    let to_node = format!(
-        "spec.replicatedJobs[{}].template.spec.template.spec.containers[node]",
-        seen.set_name()
-    );
-    let node = at(&runtime, &to_node).unwrap_or(&Value::Null);
-    let made = normal(seen.job_set());
-    let made_node = at(&made, &to_node).unwrap_or(&Value::Null);
-    let mount = |name: &str, path: &str| json!({"name": name, "mountPath": path});
-    let read_only =
-        |name: &str, path: &str| json!({"name": name, "mountPath": path, "readOnly": true});
-    let scripts = format!("{}-flux-entrypoint", seen.name());
-    let size = ["limits", "requests"]
-        .iter()
-        .find_map(|list| made_node["resources"][*list].get("memory").cloned());
-    let mounts = node["volumeMounts"].as_object().into_iter().flatten();
-    let is_memory = |mount: &str| mount.trim_end_matches('/').eq("[/dev/shm");
-    let has_memory = mounts
-        .into_iter()
-        .any(|(path, _)| is_memory(path.trim_end_matches(']')));
-    if has_memory && (path.contains("[shared-memory]") || path.contains("[/dev/shm]")) {
+    let (set, name) = (seen.set_name(), seen.name());
+    let to_pod = format!("spec.replicatedJobs[{set}].template.spec.template.spec");
+    let to_node = format!("{to_pod}.containers[node]");
+    let runtime = form(&seen.runtime["spec"]["template"]);
+    let made = form(seen.job_set());
+    let node = at(&made, &to_node).unwrap_or(&Value::Null);
+    let is_of_memory = path.contains("[shared-memory]") || path.contains("[/dev/shm]");
+    if is_of_memory && at(&runtime, &to_node).is_some_and(has_shared_memory) {
         return of_runtime(seen);
-    }
-    let architecture = at(
-        &runtime,
-        &to_node.replace(".containers[node]", ".nodeSelector"),
-    )
-    .and_then(|selector| selector.get(ARCHITECTURE)?.as_str());
-    let patched = seen
-        .patched_pods()
-        .find_map(|pod| pod["nodeSelector"][ARCHITECTURE].as_str());
-    let chosen = patched.or(architecture).unwrap_or("amd64");
-    let image = IMAGES
-        .iter()
-        .find(|(known, _)| *known == chosen)
-        .unwrap_or(&IMAGES[0])
-        .1;
-    let mut installer = json!({
-        "name": "flux-installer", "image": image, "command": ["/bin/bash", "/etc/flux-config/init.sh"],
-        "volumeMounts": {
-            "[/mnt/flux]": mount("flux-install", "/mnt/flux"),
-            "[/etc/flux-config]": read_only("flux-config", "/etc/flux-config"),
-        },
-    });
-    for (field, value) in [
-        ("resources", bounded(&made_node["resources"])),
-        ("securityContext", restricted(made_node)),
-    ] {
-        if let Some(value) = value {
-            installer[field] = value;
-        }
     }
     let mut expected = json!({
         "restartPolicy": "Never",
-        "initContainers": {"[flux-installer]": installer, "order": ["flux-installer"]},
+        "initContainers": {
+            "[flux-installer]": installer(seen, &at(&runtime, &to_pod)?["nodeSelector"], node),
+            "order": ["flux-installer"],
+        },
         "containers": {"[node]": {"volumeMounts": {
             "[/curve]": read_only("flux-curve", "/curve"),
             "[/dev/shm]": mount("shared-memory", "/dev/shm"),
@@ -156,19 +104,72 @@ fn of_pods(seen: &Seen<'_>) -> Option<Value> {
         }}},
         "nodeSelector": {ARCHITECTURE: "amd64"},
         "volumes": {
-            "[flux-config]": {"name": "flux-config", "configMap": {"name": scripts, "defaultMode": 0o755}},
-            "[flux-curve]": {"name": "flux-curve", "secret": {"secretName": format!("{}-flux-curve", seen.name()), "defaultMode": 0o400}},
-            "[flux-install]": {"name": "flux-install", "emptyDir": {}},
-            "[spack-install]": {"name": "spack-install", "emptyDir": {}},
-            "[shared-memory]": {"name": "shared-memory", "emptyDir": {
-                "medium": "Memory", "sizeLimit": size.unwrap_or_else(|| json!("8589934592000m")),
-            }},
+            "[flux-config]": volume("flux-config", "configMap", json!({"name": format!("{name}-flux-entrypoint"), "defaultMode": 0o755})),
+            "[flux-curve]": volume("flux-curve", "secret", json!({"secretName": format!("{name}-flux-curve"), "defaultMode": 0o400})),
+            "[flux-install]": volume("flux-install", "emptyDir", json!({})),
+            "[spack-install]": volume("spack-install", "emptyDir", json!({})),
+            "[shared-memory]": volume("shared-memory", "emptyDir", json!({"medium": "Memory", "sizeLimit": memory(node)})),
         },
     });
     if let Some(group) = group(seen) {
         expected["securityContext"] = json!({"fsGroup": group});
     }
-    at(&expected, pod?).cloned()
+    at(&expected, behind(path, ".template.spec.template.spec")?).cloned()
+}
+
+fn mount(name: &str, path: &str) -> Value {
+    json!({"name": name, "mountPath": path})
+}
+
+fn read_only(name: &str, path: &str) -> Value {
+    json!({"name": name, "mountPath": path, "readOnly": true})
+}
+
+fn volume(name: &str, source: &str, of: Value) -> Value {
+    json!({"name": name, source: of})
+}
+
+/// Returns whether a container mounts shared memory.
+fn has_shared_memory(container: &Value) -> bool {
+    let mut mounts = container["volumeMounts"].as_object().into_iter().flatten();
+    mounts.any(|(path, _)| {
+        let path = path.trim_matches(|bracket| bracket == '[' || bracket == ']');
+        path.trim_end_matches('/') == "/dev/shm"
+    })
+}
+
+/// Returns the size of the shared memory of a container.
+fn memory(container: &Value) -> Value {
+    let mut lists = ["limits", "requests"].into_iter();
+    let amount = lists.find_map(|list| container["resources"][list].get("memory").cloned());
+    amount.unwrap_or_else(|| json!("8589934592000m"))
+}
+
+/// Returns the init container that installs Flux, for the architecture that a patch or the runtime chooses, with what container `node` has.
+fn installer(seen: &Seen<'_>, selector: &Value, node: &Value) -> Value {
+    let mut patched = seen.patched_pods();
+    let patched = patched.find_map(|pod| pod["nodeSelector"][ARCHITECTURE].as_str());
+    let chosen = patched.or_else(|| selector[ARCHITECTURE].as_str());
+    let image = match chosen {
+        Some("arm64") => "ghcr.io/converged-computing/flux-view-ubuntu:arm-jammy",
+        _ => "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy",
+    };
+    let mut installer = json!({
+        "name": "flux-installer", "image": image, "command": ["/bin/bash", "/etc/flux-config/init.sh"],
+        "volumeMounts": {
+            "[/mnt/flux]": mount("flux-install", "/mnt/flux"),
+            "[/etc/flux-config]": read_only("flux-config", "/etc/flux-config"),
+        },
+    });
+    for (field, value) in [
+        ("resources", bounded(&node["resources"])),
+        ("securityContext", restricted(node)),
+    ] {
+        if let Some(value) = value {
+            installer[field] = value;
+        }
+    }
+    installer
 }
 
 /// Returns the part of a container's resources that the installer has too.
@@ -277,7 +278,7 @@ pub(super) fn spreads(seen: &Seen<'_>) -> bool {
         .cloned()
         .unwrap_or_default();
     terms.push(term);
-    terms.sort_by_key(|term| normal(term).to_string());
+    terms.sort_by_key(|term| form(term).to_string());
     let rest = behind(seen.path(), ".affinity").unwrap_or_default();
     let mut expected =
         json!({"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}});
@@ -287,7 +288,7 @@ pub(super) fn spreads(seen: &Seen<'_>) -> bool {
     }
     let sorted = |value: &Value| {
         let mut items = value.as_array().cloned().unwrap_or_default();
-        items.sort_by_key(|item| normal(item).to_string());
+        items.sort_by_key(|item| form(item).to_string());
         json!(items)
     };
     match (at(&expected, rest), seen.ours()) {

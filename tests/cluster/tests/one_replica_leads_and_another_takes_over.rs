@@ -123,7 +123,7 @@ async fn only_one_leads<T>(
         done = something => done?,
         two = watch => return two,
     };
-    ensure!(asked > 10, "asked {asked} times");
+    ensure!(asked > 3, "asked {asked} times");
     Ok(done)
 }
 

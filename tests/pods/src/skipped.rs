@@ -10,6 +10,7 @@ const FILE: &str = "TRAINYARD_SKIPPED";
 ///
 /// # Panics
 /// If nobody counts skipped tests, so that none is skipped silently.
+#[allow(clippy::panic, reason = "only tests call it")]
 pub fn skip(missing: &str) {
     let thread = thread::current();
     let test = thread.name().unwrap_or("a test");
@@ -26,6 +27,8 @@ pub fn skip(missing: &str) {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use std::{fs, process::Command};
 
     use super::*;

@@ -108,8 +108,8 @@ fn amounts(resources: &Value) -> BTreeMap<&str, u64> {
         .collect()
 }
 
-/// Returns whether a container uses a claim whose object is not known, because comparisons in a cluster do not read it. What follows from the
-/// number of its devices can be anything.
+/// Returns whether a container uses a claim whose object is not known, because comparisons in a cluster do not read it. What follows from
+/// the number of its devices can be anything.
 pub(crate) fn is_uncountable(seen: &Seen<'_>) -> bool {
     let uses =
         |job: &'_ Value| container(job, "containers", "node")["resources"]["claims"].is_array();

@@ -6,6 +6,7 @@ use super::{
     container,
     devices::Devices,
     input::{at, behind, of_env_var, of_runtime, of_train_job_env},
+    order::is_after_its_references,
     pods_of,
 };
 use crate::seen::Seen;
@@ -47,6 +48,9 @@ fn of_framework(seen: &Seen<'_>) -> Option<Option<Value>> {
 
 /// The env var of a framework, or else of the TrainJob.
 pub(crate) fn is_right(seen: &Seen<'_>) -> bool {
+    if seen.path().ends_with(".expands") {
+        return is_after_its_references(seen);
+    }
     let expected = of_framework(seen).or_else(|| of_train_job_env(seen).map(Some));
     expected.is_some_and(|expected| seen.ours() == expected.as_ref())
 }
@@ -161,13 +165,6 @@ pub(crate) fn is_right_port(seen: &Seen<'_>) -> bool {
 
 /// Whether an env var of the TrainJob is as its author wrote it.
 pub(crate) fn is_as_written(seen: &Seen<'_>) -> bool {
-    let mut written = of_train_job_env(seen);
-    let of_file = written
-        .as_mut()
-        .and_then(|value| value.get_mut("fileKeyRef"));
-    if let Some(of_file) = of_file.and_then(Value::as_object_mut) {
-        // The default of the API.
-        of_file.entry("optional").or_insert(false.into());
-    }
+    let written = of_train_job_env(seen);
     written.is_some() && seen.ours() == written.as_ref()
 }

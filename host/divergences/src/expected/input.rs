@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{normal::normal, seen::Seen};
+use crate::{form::form, seen::Seen};
 
 /// Returns the value at the path of a difference in an object in its normal form.
 pub(crate) fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
@@ -26,7 +26,7 @@ pub(crate) fn behind<'p>(path: &'p str, text: &str) -> Option<&'p str> {
 
 /// Returns what the runtime's template has at the path.
 pub(crate) fn of_runtime(seen: &Seen<'_>) -> Option<Value> {
-    at(&normal(&seen.runtime["spec"]["template"]), seen.path()).cloned()
+    at(&form(&seen.runtime["spec"]["template"]), seen.path()).cloned()
 }
 
 /// Returns the name of the env var in the path, and the rest of the path.
@@ -45,7 +45,14 @@ pub(crate) fn of_train_job_env(seen: &Seen<'_>) -> Option<Value> {
         "model-initializer" => &initializer["model"],
         _ => seen.trainer(),
     };
-    let env = normal(&json!({"env": step["env"]}));
+    let mut vars = step["env"].clone();
+    let files = vars.as_array_mut().into_iter().flatten();
+    let files = files.filter_map(|var| var.pointer_mut("/valueFrom/fileKeyRef")?.as_object_mut());
+    for file in files {
+        // The default of the API.
+        file.entry("optional").or_insert(false.into());
+    }
+    let env = form(&json!({"env": vars}));
     at(&env, &format!("env[{name}]")).and_then(|var| at(var, rest).cloned())
 }
 
@@ -74,7 +81,7 @@ fn of_layers(seen: &Seen<'_>, layers: &[&Value]) -> Option<Value> {
             list.extend(amounts.clone());
         }
     }
-    let resources = normal(&json!({"resources": merged}));
+    let resources = form(&json!({"resources": merged}));
     let rest = behind(seen.path(), "].resources")?;
     at(&resources["resources"], rest)
         .filter(|value| !value.is_null())
@@ -84,7 +91,7 @@ fn of_layers(seen: &Seen<'_>, layers: &[&Value]) -> Option<Value> {
 /// Returns the resources of a container: the runtime's, and over them the TrainJob's if it applies to the container.
 pub(crate) fn resources(seen: &Seen<'_>, is_given: bool) -> Option<Value> {
     let (to_container, _) = seen.path().split_once(".resources")?;
-    let runtime = normal(&seen.runtime["spec"]["template"]);
+    let runtime = form(&seen.runtime["spec"]["template"]);
     let own = at(&runtime, to_container).map_or(&Value::Null, |container| &container["resources"]);
     let given = &seen.trainer()["resourcesPerNode"];
     match is_given {
@@ -143,7 +150,7 @@ pub(crate) fn is_merged(seen: &Seen<'_>) -> bool {
     let Some(ours) = seen.ours() else {
         return is_removed(seen, &layers);
     };
-    let normal: Vec<_> = layers.iter().map(normal).collect();
+    let normal: Vec<_> = layers.iter().map(form).collect();
     let found: Vec<_> = normal
         .iter()
         .filter_map(|layer| at(layer, seen.path()))
@@ -175,7 +182,7 @@ fn is_removed(seen: &Seen<'_>, layers: &[Value]) -> bool {
     let Some((parent, field)) = split_last(seen.path()) else {
         return false;
     };
-    let has = |layer: &Value| at(&normal(layer), seen.path()).is_some();
+    let has = |layer: &Value| at(&form(layer), seen.path()).is_some();
     let mut replaced = seen.patches().filter(|patch| is_replaced(seen, patch));
     if replaced.any(|patch| has(&patch["trainingRuntimeSpec"]["template"])) {
         return !layers.iter().any(has);
@@ -183,7 +190,7 @@ fn is_removed(seen: &Seen<'_>, layers: &[Value]) -> bool {
     let mut later = layers.iter().skip(1);
     later.any(|layer| {
         let is_null = |object: &Value| object.get(field).is_some_and(Value::is_null);
-        let normal = normal(layer);
+        let normal = form(layer);
         let has_other = at(&normal, parent)
             .and_then(Value::as_object)
             .is_some_and(|item| {

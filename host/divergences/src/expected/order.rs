@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::input::{at, of_runtime};
-use crate::{normal::normal, seen::Seen};
+use crate::{form::form, seen::Seen};
 
 fn names(list: Option<&Value>) -> Vec<&str> {
     let items = list.and_then(Value::as_array).into_iter().flatten();
@@ -20,7 +20,7 @@ pub(crate) fn is_of_runtime(seen: &Seen<'_>) -> bool {
     let (ours, theirs) = (names(seen.ours()), names(seen.theirs()));
     let patched: Vec<_> = seen
         .patches()
-        .map(|patch| normal(&patch["trainingRuntimeSpec"]["template"]))
+        .map(|patch| form(&patch["trainingRuntimeSpec"]["template"]))
         .collect();
     let patched: BTreeSet<_> = patched
         .iter()
@@ -54,7 +54,7 @@ pub(crate) fn is_after_its_references(seen: &Seen<'_>) -> bool {
     let Some(name) = name.strip_suffix("].expands") else {
         return false;
     };
-    let made = normal(seen.job_set());
+    let made = form(seen.job_set());
     let Some(env) = at(&made, &format!("{list}.env")).and_then(Value::as_object) else {
         return false;
     };
@@ -70,6 +70,9 @@ pub(crate) fn is_after_its_references(seen: &Seen<'_>) -> bool {
             .filter(|name| env.contains_key(&format!("[{name}]")))
             .collect()
     };
+    if seen.ours().is_none() {
+        return references(name).is_empty();
+    }
     let reaches_it = |from: &str| {
         let (mut known, mut next) = (BTreeSet::new(), vec![from.to_owned()]);
         while let Some(one) = next.pop() {

@@ -254,11 +254,11 @@ pub(super) fn priority_of_members(seen: &Seen<'_>) -> bool {
         let mut others = job["dependsOn"].as_array().into_iter().flatten();
         !others.any(|other| marked.iter().any(|job| job["name"] == other["name"]))
     };
-    let classes = marked
+    let mut classes = marked
         .iter()
         .filter(is_first)
         .map(|job| template(job)["spec"]["priorityClassName"].clone());
-    let last = classes.filter(|class| !class.is_null()).last();
+    let last = classes.rfind(|class| !class.is_null());
     seen.ours() == last.as_ref()
 }
 

@@ -12,8 +12,7 @@ pub(crate) mod uses;
 
 pub use self::uses::Uses;
 use crate::{
-    answer::{Difference, Refusal},
-    difference::without_indices,
+    answer::{Difference, Refusal, without_indices},
     expected::{devices::is_uncountable, env, input, order},
     seen::Seen,
 };

@@ -10,7 +10,7 @@ use crate::{
         input::{self, at},
         is, nodes,
     },
-    normal::normal,
+    form::form,
     seen::{STEP, Seen, is_trainer, pod},
 };
 
@@ -222,8 +222,8 @@ pub(super) fn used_claims(seen: &Seen<'_>) -> bool {
         .map(|claim| claim["name"].as_str().unwrap_or_default())
         .collect();
     let written =
-        normal(&json!({"resources": {"claims": seen.trainer()["resourcesPerNode"]["claims"]}}));
-    let of_runtime = normal(&seen.runtime["spec"]["template"]);
+        form(&json!({"resources": {"claims": seen.trainer()["resourcesPerNode"]["claims"]}}));
+    let of_runtime = form(&seen.runtime["spec"]["template"]);
     let claim = |name: &str| {
         let place = format!("resources.claims[{name}]");
         let written = at(&written, &place).cloned();
