@@ -5,6 +5,8 @@ TRAINYARD := target/debug/trainyard
 EXAMPLE := -f examples/torch-llama
 # Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
+# Counts the tests that are skipped because a tool is missing.
+SKIPPED := tools/skipped.sh
 # Crates whose tests need no plugin, child process or cluster.
 FAST := text release api structural schema config model oci render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
 
@@ -49,7 +51,7 @@ demo-train: build ## Train with PyTorch on the same cluster: two nodes with two 
 
 .PHONY: test
 test: setup ## Run all tests that need no cluster.
-	$(CARGO) test --locked --workspace
+	@$(SKIPPED) $(CARGO) test --locked --workspace
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no plugin, child process or cluster; under a minute once built.
@@ -64,8 +66,12 @@ CLUSTER := outages disturbed calm api_server
 test-cluster: build-tests ## Run the tests that need Kubernetes; needs Go.
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(CLUSTER:%=test-cluster-%)
 
-$(CLUSTER:%=test-cluster-%): test-cluster-%:
+$(CLUSTER:%=test-cluster-%): test-cluster-%: needs-go
 	$(CARGO) test --locked --workspace --test $*
+
+.PHONY: needs-go
+needs-go:
+	@command -v go >/dev/null || { echo "Go is missing: install version 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
 
 .PHONY: plane
 plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they start at once; needs Go.
@@ -82,50 +88,34 @@ test-interactive: ## Test `make cluster`, which runs the program and deploy/ in 
 	@$(MAKE) --no-print-directory test-harness FILTER=interactive_cluster
 
 .PHONY: test-reference
-test-reference: ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 9,000 TrainJobs, and with Kueue's; needs Go.
-	@if command -v go >/dev/null; then \
-	  export TRAINYARD_ORACLE_SEED=$${TRAINYARD_ORACLE_SEED:-$$(date +%s)}; \
-	  echo "TRAINYARD_ORACLE_SEED=$$TRAINYARD_ORACLE_SEED repeats the generated TrainJobs of this run"; \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed:: kueue_counts_what_is_rendered::; \
-	else \
-	  echo "skipped: test-reference needs Go (https://go.dev/dl); make test compares with answers that are checked in"; \
-	fi
+test-reference: needs-go ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 9,000 TrainJobs, and with Kueue's; needs Go.
+	@export PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$(date +%s)}; \
+	echo "PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED repeats the generated inputs of this run"; \
+	$(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
+	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed:: kueue_counts_what_is_rendered::
 
 .PHONY: test-mpi
-test-mpi: setup ## Run real MPI programs with the rendered files; needs root and sshd, skips MPIs that are not installed.
-	$(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
+test-mpi: setup ## Run real MPI programs with the rendered files; needs root and sshd, skips and counts MPIs that are not installed.
+	@$(SKIPPED) $(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
 
 .PHONY: test-gangs
 test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
 	$(CARGO) test --locked --workspace --test gangs
 
 .PHONY: test-plugins
-test-plugins: build ## Declare, upgrade and roll back plugins, and try hostile ones, on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.
-	@if command -v go >/dev/null; then \
-	  files=$$(mktemp -d) && trap 'rm -rf "$$files"' EXIT && export TRAINYARD_HOSTILE_FILES=$$files && \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard-sandbox --test all && \
-	  $(CARGO) test --locked --workspace --test plugins; \
-	else \
-	  echo "skipped: test-plugins needs Go (https://go.dev/dl); make test has the tests with a registry of its own"; \
-	fi
+test-plugins: needs-go build ## Declare, upgrade and roll back plugins, and try hostile ones, on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.
+	@files=$$(mktemp -d) && trap 'rm -rf "$$files"' EXIT && export TRAINYARD_HOSTILE_FILES=$$files && \
+	$(CARGO) test --locked $(FEATURES) -p trainyard-sandbox --test all && \
+	$(CARGO) test --locked --workspace --test plugins
 
 .PHONY: test-chart
-test-chart: build ## Test the Helm chart with helm 3 and 4, promtool and a real API server; needs Go, builds these first for 20 minutes.
-	@if command -v go >/dev/null; then \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored chart_ health_checks_ && \
-	  $(CARGO) test --locked --workspace --test chart; \
-	else \
-	  echo "skipped: test-chart needs Go (https://go.dev/dl); make test checks that deploy/ was rendered from the chart"; \
-	fi
+test-chart: needs-go build ## Test the Helm chart with helm 3 and 4, promtool and a real API server; needs Go, builds these first for 20 minutes.
+	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored chart_ health_checks_
+	$(CARGO) test --locked --workspace --test chart
 
 .PHONY: test-registry
-test-registry: setup ## Push, pull, copy and sign plugins with a real registry and cosign; needs Go, builds both first for 10 minutes.
-	@if command -v go >/dev/null; then \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugins_travel_through_registries:: commands_accept_only_signed_plugins::; \
-	else \
-	  echo "skipped: test-registry needs Go (https://go.dev/dl); make test has the tests with folders and hostile servers"; \
-	fi
+test-registry: needs-go setup ## Push, pull, copy and sign plugins with a real registry and cosign; needs Go, builds both first for 10 minutes.
+	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugins_travel_through_registries:: commands_accept_only_signed_plugins::
 
 .PHONY: setup-frameworks
 setup-frameworks: ## Install PyTorch, Transformers, JAX, XGBoost, Open MPI and MPICH for test-frameworks, if they are missing; needs 6.7 GB.
@@ -191,11 +181,9 @@ bench-languages: setup ## Measure new plugins in each language beside Torch; nee
 
 .PHONY: growth
 growth: setup ## Check that the cost of a rendering grows linearly; needs valgrind, takes minutes.
-	@if command -v valgrind >/dev/null; then \
-	  $(CARGO) build --locked $(FEATURES) -p trainyard-render --example growth && tools/growth.sh; \
-	else \
-	  echo "skipped: growth needs valgrind"; \
-	fi
+	@command -v valgrind >/dev/null || { echo "valgrind is missing: install it, such as with \`apt-get install valgrind\`" >&2; exit 1; }
+	$(CARGO) build --locked $(FEATURES) -p trainyard-render --example growth
+	tools/growth.sh
 
 .PHONY: image
 image: setup ## Build the image for amd64 and arm64 in dist/image, without Docker; needs qemu-user, takes half an hour.

@@ -136,8 +136,8 @@ fn both(name: &str, input: &str, reference: &Answer) -> Option<Both> {
         .iter()
         .filter(|difference| is_compared(difference))
         .flat_map(|difference| {
-            let seen = seen.see(difference);
-            let rows = all().filter(|row| (row.lists)(&seen));
+            let seen = seen.see(difference, &ours.objects);
+            let rows = all().filter(|row| row.lists(&seen));
             rows.map(|row| row.id.to_owned()).collect::<Vec<_>>()
         });
     Some(Both {

@@ -61,3 +61,24 @@ fn every_test_file_is_a_module_of_a_program() {
         "these are no `mod` of a program of their folder: {missing:#?}"
     );
 }
+
+/// The suites of `make test-nightly` are those of which docs/guarantees.md says when they last ran.
+#[test]
+fn suites_outside_of_ci_say_when_they_last_ran() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let (makefile, page) = (read("Makefile"), read("docs/guarantees.md"));
+    let (_, recipe) = makefile.split_once("\ntest-nightly: ").unwrap();
+    let (_, recipe) = recipe.split_once("--keep-going ").unwrap();
+    let (targets, _) = recipe.split_once('\n').unwrap();
+    let targets: Vec<_> = targets.split_whitespace().collect();
+    assert!(targets.len() > 10, "{targets:?}");
+    let (_, section) = page
+        .split_once("\n## Suites outside of `.ci/run`\n")
+        .unwrap();
+    let is_said = |target: &&&str| section.contains(&format!("\n| `make {target}` |"));
+    let unsaid: Vec<_> = targets.iter().filter(|target| !is_said(target)).collect();
+    assert!(
+        unsaid.is_empty(),
+        "docs/guarantees.md does not say when these ran: {unsaid:?}"
+    );
+}

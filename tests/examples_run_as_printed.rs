@@ -1,4 +1,5 @@
-//! The commands in `--help` and the documentation run as printed, and the README shows their real output.
+//! The commands in `--help` and the documentation run as printed, and the README shows their real output. The exit code of each, the first
+//! line of its standard output and the last one of its standard error are in `tests/expected/examples_run_as_printed.txt`.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -11,7 +12,7 @@ use std::{
 
 use trainyard_cluster::with_manifest;
 
-use crate::common::root;
+use crate::common::{expect, root};
 
 /// Creates a folder with the files that the examples name.
 fn folder() -> tempfile::TempDir {
@@ -80,8 +81,9 @@ fn commands(text: &str) -> Vec<&str> {
     commands.filter(is_tested).collect()
 }
 
-/// Runs each command. Commands that need a cluster must parse, and all others must succeed.
-fn all_run(text: &str, at_least: usize) {
+/// Runs each command. Commands that need a cluster must report that there is none, and all others must succeed. Returns what they print.
+fn all_run(text: &str, at_least: usize) -> String {
+    let mut results = String::new();
     let folder = folder();
     let commands = commands(text);
     assert!(commands.len() >= at_least, "{commands:#?}");
@@ -109,17 +111,23 @@ fn all_run(text: &str, at_least: usize) {
             is_for_a_cluster || !printed.contains("error"),
             "{line}\n{printed}"
         );
+        results += &format!("$ {line}\nexit code {code}\n");
+        let said = String::from_utf8_lossy(&output.stdout);
+        let lines = [said.lines().next(), printed.lines().last()];
+        for line in lines.into_iter().flatten() {
+            let line = line.replace(&folder.path().display().to_string(), "FOLDER");
+            results += &without_digests(&line);
+            results.push('\n');
+        }
+        results.push('\n');
     }
+    results
 }
 
 #[test]
-fn examples_in_the_help_run() {
+fn examples_in_the_help_and_the_documentation_run() {
     let help = run(Path::new("."), "trainyard --help");
-    all_run(&String::from_utf8(help.stdout).unwrap(), 5);
-}
-
-#[test]
-fn examples_in_the_documentation_run() {
+    let mut results = all_run(&String::from_utf8(help.stdout).unwrap(), 5);
     for (file, at_least) in [
         ("docs/command-line.md", 20),
         ("docs/plan.md", 3),
@@ -132,8 +140,9 @@ fn examples_in_the_documentation_run() {
         let blocks: Vec<_> = blocks
             .filter_map(|block| block.split("```").next())
             .collect();
-        all_run(&blocks.concat(), at_least);
+        results += &format!("# {file}\n\n{}", all_run(&blocks.concat(), at_least));
     }
+    expect("examples_run_as_printed.txt", &results);
 }
 
 /// Removes the digests of plugins, which differ between toolchains, so the README has an ellipsis instead.

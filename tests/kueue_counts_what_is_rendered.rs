@@ -98,9 +98,9 @@ impl Case {
     ) -> Vec<(Difference, Vec<&'static str>)> {
         let documents = Documents::read(&self.input);
         let listing = |difference: Difference| {
-            let seen = documents.see(&difference);
+            let seen = documents.see(&difference, &self.rendered);
             let listing =
-                listing::all().filter(|row| rows.contains_key(row.id) && (row.lists)(&seen));
+                listing::all().filter(|row| rows.contains_key(row.id) && row.lists(&seen));
             let listing = listing.map(|row| row.id).collect();
             (difference, listing)
         };

@@ -1,10 +1,17 @@
-//! `render` prints the same bytes in every run, in both formats, from files, folders and standard input.
+//! `render` prints the same bytes in every run, in both formats, from files, folders and standard input, and for every order of the documents
+//! of an input. `cases_render_as_expected` compares each case with what earlier runs printed on other machines.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    hash::{BuildHasher, RandomState},
+    path::Path,
+};
 
-use crate::common::{case, root, stdout, trainyard, trainyard_with_input};
+use proptest::test_runner::{Config, RngSeed};
+
+use crate::common::{case, cases, root, stdout, trainyard, trainyard_with_input};
 
 /// Returns the standard output of a run in a case's folder.
 fn run(args: &[&str], name: &str) -> String {
@@ -20,6 +27,35 @@ fn repeated_runs_print_the_same() {
             first
         );
     }
+}
+
+/// Every eighth case, others in each run, is rendered with its documents in another order. TrainJobs are printed in their order, so only
+/// cases with one of them are the same.
+#[test]
+fn order_of_documents_does_not_matter() {
+    let seed = match Config::default().rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one(0),
+    };
+    println!("PROPTEST_RNG_SEED={seed} repeats this run");
+    let mut tried = 0;
+    for (number, (name, folder)) in (seed % 8..).zip(cases()) {
+        let input = fs::read_to_string(folder.join("input.yaml")).unwrap();
+        let mut documents: Vec<_> = input.split("\n---\n").collect();
+        let is_one = input.matches("kind: TrainJob").count() == 1;
+        let Ok(expected) = fs::read_to_string(folder.join("expected.yaml")) else {
+            continue;
+        };
+        if number % 8 != 0 || !is_one || documents.len() < 2 {
+            continue;
+        }
+        let most = documents.len() as u64 - 1;
+        documents.rotate_left((seed % most) as usize + 1);
+        let output = trainyard_with_input(&documents.join("\n---\n"), &["render", "-f", "-"]);
+        assert_eq!(stdout(&output), expected, "{name}");
+        tried += 1;
+    }
+    assert!(tried > 10, "{tried}");
 }
 
 #[test]

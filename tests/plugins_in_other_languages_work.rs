@@ -2,7 +2,7 @@
 //! render a TrainJob with its own runtime and with every shipped runtime to the same objects, and they give the same reasons. Their unit
 //! tests pass, and fail for a changed plugin.
 //!
-//! A language whose tools are not installed is skipped. `make test-languages` installs them, and also tests JavaScript and Python, whose
+//! A language whose tools are not installed is skipped, and `make test` counts that. `make test-languages` installs them, and also tests JavaScript and Python, whose
 //! plugins take long to build.
 //!
 //! The bindings for Go, which Trainyard generates itself, have every method of the contract, and pass values of all its types.
@@ -20,6 +20,7 @@ use std::{
 use serde_json::Value;
 
 use trainyard_model::names::without_digests;
+use trainyard_pods::skip;
 
 use crate::common::{
     expect_file,
@@ -162,9 +163,9 @@ fn is_the_same_in_every_language(kind: &str) {
         match Built::new(kind, language, folder.path()) {
             Some(other) => agrees(&other, &rust, kind),
             None if every_language => panic!("the tools of {language} are not installed"),
-            None => eprintln!(
-                "skipped: the tools of {language} are not installed; `make test-languages` installs them"
-            ),
+            None => skip(&format!(
+                "the tools of {language} are not installed: `make test-languages` installs those of all languages but Go"
+            )),
         }
     }
 }
@@ -356,8 +357,7 @@ fn go_has_every_method_and_passes_values_of_every_type() {
     fs::copy(data.join("shapes.json"), own.join("manifest.json")).unwrap();
     fs::copy(data.join("job.yaml"), own.join("job.yaml")).unwrap();
     let Some(plugin) = Built::of(own, "shapes".to_owned(), "go") else {
-        eprintln!("skipped: Go is not installed (https://go.dev/dl)");
-        return;
+        return skip("Go is not installed: see https://go.dev/dl");
     };
     let methods = plugin.printed(&["plugin", "inspect", "-o", "json", "shapes.wasm"]);
     let methods: Value = serde_json::from_str(&methods).unwrap();

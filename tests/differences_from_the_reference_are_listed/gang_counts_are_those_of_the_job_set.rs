@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use trainyard_api::yaml;
 
 use self::{
-    requests::{Amounts, Cluster, amounts, is_at_least, is_equal},
+    requests::{Amounts, Cluster, amounts, is_equal},
     start::{Job, Start},
 };
 use super::trainyard;
@@ -81,11 +81,7 @@ fn check(group: &Value, objects: &[Value], documents: &[Value]) -> Result<(), St
         requests::add(&mut sum, &cluster.requests(job.pod), job.pods);
     }
     let counted = amounts(&group["spec"]["minResources"]);
-    let is_right = match cluster.has_defaults() {
-        true => is_at_least(&counted, &sum),
-        false => is_equal(&counted, &sum),
-    };
-    match is_right {
+    match is_equal(&counted, &sum) {
         true => Ok(()),
         false => Err(format!(
             "`minResources` is {}, but the pods request {}: {start:?}",

@@ -90,15 +90,18 @@ impl Seed {
     /// The seed of the inputs whose answers are checked in.
     pub(crate) const KEPT: Self = Self([12; 32]);
 
-    /// Returns a new seed for each run, or the one in `TRAINYARD_ORACLE_SEED`, and prints it.
+    /// Returns a new seed for each run, or the one in `PROPTEST_RNG_SEED`, and prints it.
     pub(crate) fn of_run() -> Self {
         static NUMBER: LazyLock<u64> = LazyLock::new(|| {
             let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
             let fresh = || u64::from(since_1970.subsec_nanos()) << 32 | since_1970.as_secs();
-            std::env::var("TRAINYARD_ORACLE_SEED")
+            std::env::var("PROPTEST_RNG_SEED")
                 .map_or_else(|_| fresh(), |seed| seed.parse().unwrap())
         });
-        println!("TRAINYARD_ORACLE_SEED={} repeats this run", *NUMBER);
+        println!(
+            "PROPTEST_RNG_SEED={} make test-reference repeats this run",
+            *NUMBER
+        );
         let mut seed = [0; 32];
         seed[..8].copy_from_slice(&NUMBER.to_le_bytes());
         Self(seed)

@@ -6,6 +6,8 @@ use std::{
     process::Command,
 };
 
+use trainyard_pods::skip;
+
 /// An implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
@@ -91,12 +93,6 @@ impl fmt::Display for Installed {
     }
 }
 
-/// Reports a requirement that this machine lacks, so the test is skipped. Fails if `TRAINYARD_MPI_REQUIRED` is set.
-pub(crate) fn missing(what: &str) {
-    assert!(env::var_os("TRAINYARD_MPI_REQUIRED").is_none(), "{what}");
-    println!("skipped: {what}");
-}
-
 /// Returns all versions on this machine, and reports it if there is none.
 pub(crate) fn find(name: Name) -> Vec<Installed> {
     let paths = ["PATH", "TRAINYARD_MPI_PATH"].map(|name| env::var_os(name).unwrap_or_default());
@@ -116,7 +112,7 @@ pub(crate) fn find(name: Name) -> Vec<Installed> {
     }
     if found.is_empty() {
         let (name, packages) = (name.in_runtime(), name.packages());
-        missing(&format!("{name} is not here: install {packages}"));
+        skip(&format!("{name} is not here: install {packages}"));
     }
     found
 }

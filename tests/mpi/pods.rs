@@ -8,10 +8,10 @@ use std::{
 };
 
 use tempfile::TempDir;
-use trainyard_pods::{Machine, Rights};
+use trainyard_pods::{Machine, Rights, skip};
 
 use crate::{
-    implementations::{Installed, Name, missing},
+    implementations::{Installed, Name},
     network::{self, Running},
     rendered::{HOSTFILE_DIR, Pod, Rendered},
 };
@@ -38,11 +38,11 @@ impl Pods {
     pub(crate) fn start(rendered: &Rendered) -> Option<Self> {
         let sshd = Path::new("/usr/sbin/sshd");
         if !sshd.is_file() || run(Command::new("ssh").arg("-V")).is_none() {
-            missing("ssh or sshd is not here: install openssh-client and openssh-server");
+            skip("ssh or sshd is not here: install openssh-client and openssh-server");
             return None;
         }
         let Ok(machine) = Machine::start_with(Rights::Root) else {
-            missing("no namespaces can be made: run it as root, with iproute2 and util-linux");
+            skip("no namespaces can be made: run it as root, with iproute2 and util-linux");
             return None;
         };
         // The privilege separation directory of root's sshd, which its service would create.

@@ -156,7 +156,7 @@ proptest! {
 #[test]
 fn unfixed_merge_has_none_of_these_properties() {
     let (mut order, mut sources) = (0, 0);
-    for Input { base, patch, .. } in merge_inputs::inputs(300) {
+    for Input { base, patch, .. } in merge_inputs::inputs(300, 7) {
         let merged = strategic(&base, &patch).unwrap();
         order += usize::from(begins_with(&base, &merged).is_err());
         sources += usize::from(has_the_patch_s_sources(&patch, &merged).is_err());

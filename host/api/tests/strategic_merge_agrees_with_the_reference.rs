@@ -1,6 +1,7 @@
 //! The merge agrees with the reference's code on 100,000 generated inputs, including nulls and empty lists.
 //!
-//! It needs Go; `make test-reference` runs it. `TRAINYARD_MERGE_INPUTS` sets another number of inputs. With `UPDATE_EXPECTED=1`, the inputs
+//! It needs Go; `make test-reference` runs it. The inputs are new in each run; `PROPTEST_RNG_SEED` repeats a run, and
+//! `TRAINYARD_MERGE_INPUTS` sets another number of inputs. With `UPDATE_EXPECTED=1`, the inputs
 //! that `cargo test` compares everywhere are written again.
 
 #![allow(
@@ -12,6 +13,7 @@
 
 use std::{
     fs,
+    hash::{BuildHasher, RandomState},
     io::{BufRead, BufReader, BufWriter, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
@@ -19,6 +21,7 @@ use std::{
     thread,
 };
 
+use proptest::test_runner::{Config, RngSeed};
 use serde_json::{Value, json};
 use trainyard_api::merge::strategic;
 
@@ -42,11 +45,11 @@ fn start() -> Child {
 }
 
 /// Writes each input to the reference's process, and sends it to the comparing thread.
-fn ask(stdin: ChildStdin, count: usize) -> Receiver<Input> {
+fn ask(stdin: ChildStdin, count: usize, seed: u64) -> Receiver<Input> {
     let (sender, receiver) = sync_channel(10_000);
     thread::spawn(move || {
         let mut stdin = BufWriter::new(stdin);
-        for input in inputs(count) {
+        for input in inputs(count, seed) {
             let question = json!({"base": input.base, "patch": input.patch, "typed": input.typed});
             writeln!(stdin, "{question}").unwrap();
             sender.send(input).unwrap();
@@ -71,7 +74,12 @@ fn generated_inputs_agree() {
     let count =
         std::env::var("TRAINYARD_MERGE_INPUTS").map_or(100_000, |count| count.parse().unwrap());
     let mut reference = start();
-    let questions = ask(reference.stdin.take().unwrap(), count);
+    let seed = match Config::default().rng_seed {
+        RngSeed::Fixed(seed) => seed,
+        RngSeed::Random => RandomState::new().hash_one(count),
+    };
+    println!("PROPTEST_RNG_SEED={seed} make test-reference repeats this run");
+    let questions = ask(reference.stdin.take().unwrap(), count, seed);
     let answers = BufReader::new(reference.stdout.take().unwrap()).lines();
     let (mut compared, mut changed, mut fixed) = (0, 0, Vec::new());
     for (input, answer) in questions.iter().zip(answers) {

@@ -77,6 +77,17 @@ impl Difference {
     }
 }
 
+/// Returns the path without its brackets.
+pub(crate) fn without_indices(path: &str) -> String {
+    let mut depth = 0;
+    let outside = |c: &char| {
+        let before = depth;
+        depth += i32::from(*c == '[') - i32::from(*c == ']');
+        before == 0 && depth == 0
+    };
+    path.chars().filter(outside).collect()
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = |value: &Option<Value>| match value {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 pub use crate::answer::{Answer, Difference, Refusal, Side};
-use crate::normal::normal;
+use crate::{answer::without_indices, normal::normal};
 
 /// Returns the differences from the reference's answer that is most similar to Trainyard's.
 pub fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
@@ -110,17 +110,6 @@ fn meet(ours: &Refusal, theirs: &Refusal) -> bool {
         _ if a.is_empty() || b.is_empty() => a == b,
         _ => a.starts_with(&b) || b.starts_with(&a),
     }
-}
-
-/// Returns the path without its brackets.
-fn without_indices(path: &str) -> String {
-    let mut depth = 0;
-    let outside = |c: &char| {
-        let before = depth;
-        depth += i32::from(*c == '[') - i32::from(*c == ']');
-        before == 0 && depth == 0
-    };
-    path.chars().filter(outside).collect()
 }
 
 /// Returns whether the refusal is for the runtime, or for a part that the runtime does not have.

@@ -26,9 +26,10 @@ pub fn listed(subject: Subject<'_>, trainyard: &Answer, reference: &Answer) -> V
     let with_rows = |difference: Difference| {
         let seen = Seen {
             difference: &difference,
+            made: &trainyard.objects,
             subject,
         };
-        let rows = all().filter(|row| (row.lists)(&seen)).collect();
+        let rows = all().filter(|row| row.lists(&seen)).collect();
         Listed { difference, rows }
     };
     found.into_iter().map(with_rows).collect()

@@ -38,8 +38,8 @@ impl Documents {
         names.find(is_its).unwrap_or_default()
     }
 
-    /// Returns the difference with its TrainJob and runtime.
-    pub fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
+    /// Returns the difference with its TrainJob and runtime, and the objects that Trainyard made of the input.
+    pub fn see<'d>(&'d self, difference: &'d Difference, made: &'d [Value]) -> Seen<'d> {
         let object = match difference {
             Difference::RefusedByTrainyard(refusal) | Difference::RefusedByReference(refusal) => {
                 &refusal.object
@@ -73,6 +73,7 @@ impl Documents {
             let runtime = of_kind(kind, reference["name"].as_str().unwrap_or_default());
             Seen {
                 difference,
+                made,
                 subject: Subject {
                     job,
                     runtime,
@@ -87,6 +88,7 @@ impl Documents {
             let runtime = of_kind(kind, name);
             Seen {
                 difference,
+                made,
                 subject: Subject {
                     job,
                     runtime,
@@ -187,6 +189,8 @@ impl<'d> Subject<'d> {
 pub struct Seen<'d> {
     /// The difference.
     pub difference: &'d Difference,
+    /// The objects that Trainyard made of the input.
+    pub made: &'d [Value],
     /// What it comes from.
     pub subject: Subject<'d>,
 }
@@ -206,6 +210,13 @@ impl<'d> Seen<'d> {
             Difference::Field { path, .. } => path,
             _ => "",
         }
+    }
+
+    /// Returns whether the difference is in the quota that Kueue computes. Trainyard's side is computed from its JobSet.
+    pub fn is_of_quota(&self) -> bool {
+        [".count", ".requests[", ".claims["]
+            .iter()
+            .any(|need| self.needs(need))
     }
 
     /// Returns whether the difference is one of what a pod set needs: `.count`, `.requests[` or `.claims[`.
@@ -280,6 +291,6 @@ pub fn is_trainer(job: &Value) -> bool {
 }
 
 /// Returns the pod spec of a replicated job.
-fn pod(job: &Value) -> &Value {
+pub(crate) fn pod(job: &Value) -> &Value {
     &job["template"]["spec"]["template"]["spec"]
 }

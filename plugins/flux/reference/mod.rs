@@ -1,6 +1,8 @@
 //! Differences of Flux from the reference. This is a module of host/divergences.
 
 mod effect;
+mod expected;
+mod refusals;
 mod rows;
 
 use serde_json::Value;
@@ -18,28 +20,64 @@ pub(crate) const PLUGIN: Plugin = Plugin {
 
 /// Every row of divergences.md, in the order of the table.
 const ROWS: &[Row] = &[
-    row("flux-without-trainer", rows::without_trainer).when(has_no_nodes),
-    row("flux-words", rows::words).when(has_words),
-    row("flux-args", rows::args).when(has_args),
-    row("flux-tasks", rows::tasks).when(has_no_tasks),
-    row("flux-cores", rows::cores).when(requests_cpus),
-    row("flux-binding", rows::binding).when(flux),
-    row("flux-gpus", rows::gpus).when(has_gpus),
-    row("flux-devices", rows::devices).when(has_disputed),
-    row("flux-address", rows::address).when(has_subdomain),
-    row("flux-pod-set", rows::pod_set).when(is_elsewhere),
-    row("flux-volume", rows::volume).when(flux),
-    row("flux-shared-memory", rows::shared_memory).when(flux),
-    row("flux-spread", rows::spread).when(flux),
-    row("flux-group", rows::group).when(is_not_root),
-    row("flux-installer", rows::installer),
-    row("flux-command", rows::command),
-    row("flux-network", rows::network).when(flux),
-    row("flux-architecture", rows::architecture).when(flux),
-    row("flux-installer-fits", rows::installer_fits).when(has_limits),
-    row("flux-settings", rows::settings),
-    row("flux-unfit", rows::unfit),
-    row("flux-failure", rows::failure).when(flux),
+    row("flux-without-trainer", rows::without_trainer)
+        .says(refusals::WITHOUT_TRAINER)
+        .when(has_no_nodes),
+    row("flux-words", rows::words)
+        .expects(expected::runs_the_command)
+        .when(has_words),
+    row("flux-args", rows::args)
+        .expects(expected::runs_the_command)
+        .when(has_args),
+    row("flux-tasks", rows::tasks)
+        .expects(expected::is_fact)
+        .when(has_no_tasks),
+    row("flux-cores", rows::cores)
+        .expects(expected::is_fact)
+        .when(requests_cpus),
+    row("flux-binding", rows::binding)
+        .expects(expected::is_fact)
+        .when(flux),
+    row("flux-gpus", rows::gpus)
+        .expects(expected::is_fact)
+        .when(has_gpus),
+    row("flux-devices", rows::devices)
+        .expects(expected::is_fact)
+        .when(has_disputed),
+    row("flux-address", rows::address)
+        .expects(expected::is_fact)
+        .when(has_subdomain),
+    row("flux-pod-set", rows::pod_set)
+        .expects(expected::is_of_pods)
+        .when(is_elsewhere),
+    row("flux-volume", rows::volume)
+        .expects(expected::has_volume)
+        .when(flux),
+    row("flux-shared-memory", rows::shared_memory)
+        .expects(expected::is_of_pods)
+        .when(flux),
+    row("flux-spread", rows::spread)
+        .expects(expected::spreads)
+        .when(flux),
+    row("flux-group", rows::group)
+        .expects(expected::is_of_pods)
+        .when(is_not_root),
+    row("flux-installer", rows::installer).says(refusals::INSTALLER),
+    row("flux-command", rows::command).says(refusals::COMMAND),
+    row("flux-network", rows::network)
+        .expects(expected::is_fact)
+        .when(flux),
+    row("flux-architecture", rows::architecture)
+        .expects(expected::is_of_pods)
+        .when(flux),
+    row("flux-installer-fits", rows::installer_fits)
+        .expects(expected::is_of_pods)
+        .when(has_limits),
+    row("flux-settings", rows::settings).says(refusals::SETTINGS),
+    row("flux-unfit", rows::unfit).says(refusals::UNFIT),
+    row("flux-failure", rows::failure)
+        .expects(expected::is_of_pods)
+        .when(flux),
 ];
 
 /// Whether both the TrainJob and the runtime have arguments.

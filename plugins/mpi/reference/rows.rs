@@ -153,10 +153,12 @@ pub(super) fn image(seen: &Seen<'_>) -> bool {
 pub(super) fn roots_key(seen: &Seen<'_>) -> bool {
     let path = seen.policy()["mpi"]["sshAuthMountPath"].as_str();
     let of_root = path.is_none_or(|path| path.starts_with("/root/"));
-    is_mpi(seen)
-        && of_root
-        && seen.path().ends_with("[id_rsa].mode")
-        && seen.ours() == Some(&0o600.into())
+    is_mpi(seen) && of_root && seen.path().ends_with("[id_rsa].mode")
+}
+
+/// Only the owner of the private key can read it.
+pub(super) fn is_private(seen: &Seen<'_>) -> bool {
+    seen.ours() == Some(&0o600.into())
 }
 
 /// A setting with which MPI cannot run.

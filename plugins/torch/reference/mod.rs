@@ -1,5 +1,7 @@
 //! Differences of Torch from the reference. This is a module of host/divergences.
 
+mod line;
+mod refusals;
 mod rows;
 mod torchtune_rows;
 
@@ -7,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Plugin, Row, row};
 use crate::{
+    expected::env,
     rows::uses::{has_disputed_devices, is_set},
     seen::Subject,
 };
@@ -18,22 +21,45 @@ pub(crate) const PLUGIN: Plugin = Plugin {
 
 /// Every row of divergences.md, in the order of the table, and what else shows a row that plugins share.
 const ROWS: &[Row] = &[
-    row("runtime-processes", torchtune_rows::runtime_processes).when(has_processes),
-    row("torch-elastic", rows::torch_elastic).when(is_elastic),
-    row("torchtune-model", torchtune_rows::model).when(has_configuration),
-    row("torchtune-devices", torchtune_rows::devices).when(has_disputed),
-    row("torchtune-address", torchtune_rows::address).when(has_other_address),
-    row("torchtune-runtime-args", torchtune_rows::runtime_args).when(has_runtime_args),
+    row("runtime-processes", torchtune_rows::runtime_processes)
+        .expects(line::is_completed_or_env)
+        .says(refusals::RUNTIME_PROCESSES)
+        .when(has_processes),
+    row("torch-elastic", rows::torch_elastic)
+        .expects(env::is_right)
+        .says(refusals::ELASTIC)
+        .when(is_elastic),
+    row("torchtune-model", torchtune_rows::model)
+        .expects(line::is_completed)
+        .says(refusals::MODEL)
+        .when(has_configuration),
+    row("torchtune-devices", torchtune_rows::devices)
+        .expects(line::is_completed)
+        .says(refusals::DEVICES)
+        .when(has_disputed),
+    row("torchtune-address", torchtune_rows::address)
+        .expects(line::is_completed)
+        .when(has_other_address),
+    row("torchtune-runtime-args", torchtune_rows::runtime_args)
+        .expects(line::is_completed)
+        .when(has_runtime_args),
     row(
         "torchtune-repeated-settings",
         torchtune_rows::repeated_settings,
     )
+    .expects(line::is_completed)
     .when(has_args),
-    row("torchtune-runtime-command", torchtune_rows::runtime_command).when(has_runtime_command),
-    row("torchtune-complete-line", torchtune_rows::complete_line).when(has_args),
-    row("torchtune-options", torchtune_rows::options),
-    row("torchtune-configuration", torchtune_rows::configuration),
-    row("counts", torchtune_rows::nodes_of_the_template),
+    row("torchtune-runtime-command", torchtune_rows::runtime_command)
+        .expects(line::is_completed_with_env)
+        .says(refusals::RUNTIME_COMMAND)
+        .when(has_runtime_command),
+    row("torchtune-complete-line", torchtune_rows::complete_line)
+        .expects(line::is_as_written)
+        .says(refusals::COMPLETE_LINE)
+        .when(has_args),
+    row("torchtune-options", torchtune_rows::options).says(refusals::OPTIONS),
+    row("torchtune-configuration", torchtune_rows::configuration).says(refusals::CONFIGURATION),
+    row("counts", torchtune_rows::nodes_of_the_template).expects(line::is_completed),
 ];
 
 fn has_processes(job: &Subject<'_>) -> bool {

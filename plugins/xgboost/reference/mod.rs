@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{Plugin, Row, row};
-use crate::seen::{Seen, Subject};
+use crate::{
+    expected::env,
+    seen::{Seen, Subject},
+};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
@@ -11,7 +14,9 @@ pub(crate) const PLUGIN: Plugin = Plugin {
 };
 
 /// Every row of divergences.md, in the order of the table.
-const ROWS: &[Row] = &[row("xgboost-workers", workers).when(has_processes)];
+const ROWS: &[Row] = &[row("xgboost-workers", workers)
+    .expects(env::is_right)
+    .when(has_processes)];
 
 fn workers(seen: &Seen<'_>) -> bool {
     // Theirs is a number of workers for each of the same nodes.

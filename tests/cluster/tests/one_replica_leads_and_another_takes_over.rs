@@ -102,6 +102,34 @@ async fn until_it_leads(controller: &Trainyard) -> Result<()> {
     .await
 }
 
+/// Does something, during which both replicas are asked all the time whether they lead.
+async fn only_one_leads<T>(
+    [first, second]: [&Trainyard; 2],
+    something: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    // A killed one does not answer.
+    let leads = async |replica: &Trainyard| leads(replica).await.unwrap_or(false);
+    let mut asked = 0_u32;
+    let watch = async {
+        loop {
+            // The first one may have stopped before the second one began.
+            let two_lead = leads(first).await && leads(second).await && leads(first).await;
+            ensure!(!two_lead, "two replicas lead");
+            asked += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    let done = tokio::select! {
+        done = something => done?,
+        two = watch => return two,
+    };
+    ensure!(asked > 3, "asked {asked} times");
+    Ok(done)
+}
+
+/// The time between two questions.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
+
 async fn create(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     let spec = json!({"runtimeRef": {"name": "torch"}});
     namespace.create(name, &spec).await.map(drop)
@@ -147,23 +175,39 @@ async fn standby_takes_over_from_a_killed_leader(shared: &Led) -> Result<()> {
     let second = shared.controller().await?;
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
-    create(&namespace, "runs").await?;
-    namespace.until_active("runs", 1).await?;
-    let before = namespace.job_set("runs").await?;
-    ensure!(!leads(&second).await?, "two lead");
-    let holder = shared.holder().await?;
-    first.kill()?;
-    create(&namespace, "comes").await?;
-    until_it_leads(&second).await?;
-    ensure!(shared.holder().await? != holder);
-    namespace.until_active("comes", 1).await?;
-    namespace.fate(Fate::Succeed);
-    namespace.until_complete("runs").await?;
-    namespace.until_complete("comes").await?;
-    let after = namespace.job_set("runs").await?;
-    for field in ["uid", "generation"] {
-        ensure!(before["metadata"][field] == after["metadata"][field]);
-    }
+    let take_over = async {
+        create(&namespace, "runs").await?;
+        namespace.until_active("runs", 1).await?;
+        let before = namespace.job_set("runs").await?;
+        ensure!(!leads(&second).await?, "two lead");
+        let holder = shared.holder().await?;
+        first.kill()?;
+        create(&namespace, "comes").await?;
+        until_it_leads(&second).await?;
+        ensure!(shared.holder().await? != holder);
+        namespace.until_active("comes", 1).await?;
+        namespace.fate(Fate::Succeed);
+        namespace.until_complete("runs").await?;
+        namespace.until_complete("comes").await?;
+        let after = namespace.job_set("runs").await?;
+        for field in ["uid", "generation"] {
+            ensure!(before["metadata"][field] == after["metadata"][field]);
+        }
+        Ok(())
+    };
+    only_one_leads([&first, &second], take_over).await?;
+    second.stop().await.map(drop)
+}
+
+async fn standby_takes_over_from_a_stopped_leader(shared: &Led) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let first = shared.leader().await?;
+    let second = shared.controller().await?;
+    let take_over = async {
+        first.stop().await?;
+        until_it_leads(&second).await
+    };
+    only_one_leads([&first, &second], take_over).await?;
     second.stop().await.map(drop)
 }
 
@@ -299,6 +343,10 @@ pub(crate) fn tests() -> Vec<Test<Led>> {
         Test::new(
             "standby_takes_over_from_a_killed_leader",
             standby_takes_over_from_a_killed_leader,
+        ),
+        Test::new(
+            "standby_takes_over_from_a_stopped_leader",
+            standby_takes_over_from_a_stopped_leader,
         ),
         Test::new(
             "leader_exits_when_it_loses_the_lease",

@@ -1,4 +1,4 @@
-//! Suspending and resuming a TrainJob changes one field of its JobSet; a queued TrainJob still accepts changes, and one that is being
+//! Suspending a TrainJob changes one field and two annotations of its JobSet; a queued TrainJob still accepts changes, and one that is being
 //! deleted can still be suspended.
 #![allow(clippy::indexing_slicing)]
 
@@ -10,9 +10,21 @@ use crate::common::{
     Namespace, RESUMED, SUSPENDED, Undisturbed, described_conditions, is, until_counted,
 };
 
-async fn running_train_job_is_suspended_by_one_field_and_resumed(
-    shared: &Undisturbed,
-) -> Result<()> {
+/// Returns an object without what follows from each write, and without its status, which JobSet writes.
+fn written(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(object) = object.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        for field in ["resourceVersion", "generation", "managedFields"] {
+            metadata.remove(field);
+        }
+    }
+    object
+}
+
+async fn suspending_changes_one_field_and_two_annotations(shared: &Undisturbed) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
     namespace
@@ -37,9 +49,17 @@ async fn running_train_job_is_suspended_by_one_field_and_resumed(
             set["spec"]["suspend"] == true
         })
         .await?;
-    let mut spec = after["spec"].clone();
-    spec["suspend"] = before["spec"]["suspend"].clone();
-    ensure!(spec == before["spec"], "{before:#} {after:#}");
+    let mut expected = before.clone();
+    expected["spec"]["suspend"] = true.into();
+    let annotations = &mut expected["metadata"]["annotations"];
+    annotations["trainyard.dev/started"] = "true".into();
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.remove("trainyard.dev/inputs");
+    }
+    ensure!(
+        written(&after) == written(&expected),
+        "{before:#} {after:#}"
+    );
     namespace
         .api(&namespace.pods)
         .until_all("its pods are gone", <[Value]>::is_empty)
@@ -192,8 +212,8 @@ async fn terminating_train_job_is_still_suspended_and_finished(shared: &Undistur
 pub(crate) fn tests() -> Vec<Test<Undisturbed>> {
     vec![
         Test::new(
-            "running_train_job_is_suspended_by_one_field_and_resumed",
-            running_train_job_is_suspended_by_one_field_and_resumed,
+            "suspending_changes_one_field_and_two_annotations",
+            suspending_changes_one_field_and_two_annotations,
         ),
         Test::new(
             "queued_train_job_accepts_changed_patches",

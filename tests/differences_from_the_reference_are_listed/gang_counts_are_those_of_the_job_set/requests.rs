@@ -48,7 +48,7 @@ fn amount(amounts: &Amounts, resource: &str) -> Quantity {
     amounts.get(resource).copied().unwrap_or(Quantity::ZERO)
 }
 
-pub(super) fn is_at_least(some: &Amounts, others: &Amounts) -> bool {
+fn is_at_least(some: &Amounts, others: &Amounts) -> bool {
     let mut others = others.iter();
     others.all(|(resource, other)| amount(some, resource).compare(*other).is_ge())
 }
@@ -64,18 +64,33 @@ pub(super) struct Cluster<'d> {
 }
 
 impl Cluster<'_> {
-    /// Returns whether a LimitRange can add requests.
-    pub(super) fn has_defaults(&self) -> bool {
-        let mut documents = self.documents.iter();
-        documents.any(|one| {
+    /// Returns the requests that LimitRanges give containers without their own. Of several ranges, the first one by name counts.
+    fn defaults(&self) -> Amounts {
+        let is_its = |one: &&Value| {
             one["kind"] == "LimitRange" && one["metadata"]["namespace"] == *self.namespace
-        })
+        };
+        let mut ranges: Vec<_> = self.documents.iter().filter(is_its).collect();
+        ranges.sort_by_key(|range| range["metadata"]["name"].to_string());
+        let items = ranges
+            .iter()
+            .flat_map(|range| range["spec"]["limits"].as_array().into_iter().flatten())
+            .filter(|item| item["type"] == "Container");
+        let mut all = Amounts::new();
+        for item in items {
+            for list in ["defaultRequest", "default", "max", "min"] {
+                for (resource, amount) in amounts(&item[list]) {
+                    all.entry(resource).or_insert(amount);
+                }
+            }
+        }
+        all
     }
 
-    /// Returns the requests of a pod, without those of LimitRanges.
+    /// Returns the requests of a pod.
     pub(super) fn requests(&self, pod: &Value) -> Amounts {
-        let mut sum = of_containers(pod);
-        for (resource, amount) in of_pod(pod, &sum) {
+        let mut sum = of_containers(pod, &self.defaults());
+        // A pod's own requests are completed before LimitRanges are read.
+        for (resource, amount) in of_pod(pod, &of_containers(pod, &Amounts::new())) {
             sum.insert(resource, amount);
         }
         let overhead = amounts(&pod["overhead"]);
@@ -92,13 +107,13 @@ impl Cluster<'_> {
 }
 
 /// Returns what the containers of a pod need at most at the same time.
-fn of_containers(pod: &Value) -> Amounts {
+fn of_containers(pod: &Value, defaults: &Amounts) -> Amounts {
     let list = |name: &str| pod[name].as_array().into_iter().flatten();
     let mut sidecars = Amounts::new();
     let mut most = Amounts::new();
     for init in list("initContainers") {
         let mut now = sidecars.clone();
-        add(&mut now, &of_container(init), 1);
+        add(&mut now, &of_container(init, defaults), 1);
         most = larger(&most, &now);
         if init["restartPolicy"] == "Always" {
             sidecars = now;
@@ -106,14 +121,15 @@ fn of_containers(pod: &Value) -> Amounts {
     }
     let mut running = sidecars;
     for container in list("containers") {
-        add(&mut running, &of_container(container), 1);
+        add(&mut running, &of_container(container, defaults), 1);
     }
     larger(&most, &running)
 }
 
-/// Returns the requests of a container. A limit counts for a resource without a request.
-fn of_container(container: &Value) -> Amounts {
-    let mut all = amounts(&container["resources"]["limits"]);
+/// Returns the requests of a container. A limit, or else a default, counts for a resource without a request.
+fn of_container(container: &Value, defaults: &Amounts) -> Amounts {
+    let mut all = defaults.clone();
+    all.extend(amounts(&container["resources"]["limits"]));
     all.extend(amounts(&container["resources"]["requests"]));
     all
 }

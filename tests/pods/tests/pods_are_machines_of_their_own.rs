@@ -13,15 +13,15 @@ use std::{
 };
 
 use tempfile::TempDir;
-use trainyard_pods::{Child, HostsFile, Machine, Pod, PodSpec, Rights, kill_with};
+use trainyard_pods::{Child, HostsFile, Machine, Pod, PodSpec, Rights, kill_with, skip};
 
-/// Returns a machine for each kind of rights that this user has.
+/// Returns a machine for each kind of rights that this user has. Those that it does not have are skipped.
 fn machines() -> Vec<Machine> {
     let all = [Rights::Root, Rights::UserNamespaces];
     all.into_iter()
         .filter_map(|rights| {
             let machine = Machine::start_with(rights);
-            let reason = |error| println!("skipped: {rights:?}: {error:#}");
+            let reason = |error| skip(&format!("no machine with {rights:?}: {error:#}"));
             machine.map_err(reason).ok()
         })
         .collect()

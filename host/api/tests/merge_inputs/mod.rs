@@ -7,7 +7,7 @@ mod parts;
 use proptest::{
     prelude::*,
     strategy::{BoxedStrategy, ValueTree},
-    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
+    test_runner::{Config, RngSeed, TestRunner},
 };
 use serde_json::{Map, Value, json};
 
@@ -25,10 +25,13 @@ pub struct Input {
     pub typed: bool,
 }
 
-/// The first `count` inputs, the same ones in every run.
-pub fn inputs(count: usize) -> impl Iterator<Item = Input> {
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
-    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+/// The first `count` inputs of a seed.
+pub fn inputs(count: usize, seed: u64) -> impl Iterator<Item = Input> {
+    let config = Config {
+        rng_seed: RngSeed::Fixed(seed),
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new(config);
     let input = input();
     (0..count).filter_map(move |_| Some(input.new_tree(&mut runner).ok()?.current()))
 }

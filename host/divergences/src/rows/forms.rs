@@ -1,7 +1,9 @@
 //! Differences in the accepted forms of input.
 
+use serde_json::json;
+
 use super::frameworks::is_frameworks_env;
-use crate::seen::Seen;
+use crate::{expected::input::at, seen::Seen};
 
 const OLD_OVERRIDES: [&str; 2] = ["podTemplateOverrides", "podSpecOverrides"];
 
@@ -77,4 +79,14 @@ pub(super) fn old_versions(seen: &Seen<'_>) -> bool {
 pub(super) fn same_name(seen: &Seen<'_>) -> bool {
     seen.our_refusal()
         .is_some_and(|refusal| refusal.error.starts_with("is a duplicate"))
+}
+
+/// A label or an annotation of the TrainJob's spec.
+pub(super) fn is_metadata(seen: &Seen<'_>) -> bool {
+    let given = json!({"metadata": {
+        "labels": seen.job["spec"]["labels"],
+        "annotations": seen.job["spec"]["annotations"],
+    }});
+    let expected = at(&given, seen.path());
+    seen.ours() == expected && expected.is_some()
 }

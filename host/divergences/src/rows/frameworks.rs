@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     answer::Refusal,
+    expected::env,
     seen::{Seen, Subject},
 };
 
@@ -180,4 +181,12 @@ pub(super) fn same_env(seen: &Seen<'_>) -> bool {
         refusal.field == "spec.trainer.env" && refusal.error.contains("must not have reserved envs")
     };
     seen.trainer()["env"].is_array() && seen.their_refusal().is_some_and(is_reserved)
+}
+
+/// An env var of a framework, or the port on which its nodes meet.
+pub(super) fn env_or_port(seen: &Seen<'_>) -> bool {
+    match seen.path().contains(".ports[") {
+        true => env::is_right_port(seen),
+        false => env::is_right(seen),
+    }
 }

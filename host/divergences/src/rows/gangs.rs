@@ -236,3 +236,35 @@ fn is_gang_refusal(seen: &Seen<'_>, texts: &[&str]) -> bool {
     seen.our_refusal()
         .is_some_and(|refusal| texts.iter().any(|text| refusal.error.contains(text)))
 }
+
+/// Counts, which `gang_counts_are_those_of_the_job_set` computes from the JobSet, or no mark.
+pub(super) fn counted_or_nothing(seen: &Seen<'_>) -> bool {
+    is_count(seen) || seen.ours().is_none()
+}
+
+/// The PriorityClass of the last pods of the group that have one and wait for no others of it.
+pub(super) fn priority_of_members(seen: &Seen<'_>) -> bool {
+    let template = |job: &'_ Value| job["template"]["spec"]["template"].clone();
+    let is_marked = |job: &&Value| {
+        let metadata = &template(job)["metadata"];
+        let mut marks = MARKS.iter();
+        marks.any(|(list, key)| metadata[*list][*key].is_string())
+    };
+    let marked: Vec<_> = seen.made_jobs().filter(is_marked).collect();
+    let is_first = |job: &&&Value| {
+        let mut others = job["dependsOn"].as_array().into_iter().flatten();
+        !others.any(|other| marked.iter().any(|job| job["name"] == other["name"]))
+    };
+    let mut classes = marked
+        .iter()
+        .filter(is_first)
+        .map(|job| template(job)["spec"]["priorityClassName"].clone());
+    let last = classes.rfind(|class| !class.is_null());
+    seen.ours() == last.as_ref()
+}
+
+/// The queue of the JobSet.
+pub(super) fn queue_of_job_set(seen: &Seen<'_>) -> bool {
+    let annotations = &seen.job_set()["metadata"]["annotations"];
+    seen.ours().is_some() && seen.ours() == annotations.get(QUEUE)
+}

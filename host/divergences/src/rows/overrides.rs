@@ -1,11 +1,17 @@
 //! Differences of overrides and counts.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::frameworks::is_of_accelerators;
 use crate::{
     answer::Refusal,
-    seen::{STEP, Seen, is_trainer},
+    expected::{
+        env,
+        input::{self, at},
+        is, nodes,
+    },
+    form::form,
+    seen::{STEP, Seen, is_trainer, pod},
 };
 
 pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {
@@ -89,12 +95,23 @@ fn has_written(seen: &Seen<'_>, job: &Value) -> bool {
 
 /// Returns whether a number of nodes replaces the counts of this replicated job.
 fn is_overridden(seen: &Seen<'_>, job: &Value) -> bool {
-    // With MPI, the launcher has the label, and no number of nodes counts it.
-    is_trainer(job)
-        && seen.policy()["mpi"].is_null()
+    // With MPI, the launcher has the label, and the number of nodes counts `node`.
+    let is_counted = match seen.policy()["mpi"].is_null() {
+        true => is_trainer(job) || label_of_pods(job) == "trainer",
+        false => job["name"] == "node",
+    };
+    is_counted
         && [seen.trainer(), seen.policy()]
             .iter()
             .any(|from| !from["numNodes"].is_null())
+}
+
+/// Returns the label on the pods of a replicated job whose Job does not have it; otherwise null.
+fn label_of_pods(job: &Value) -> &Value {
+    match &job["template"]["metadata"]["labels"][STEP] {
+        Value::Null => &job["template"]["spec"]["template"]["metadata"]["labels"][STEP],
+        _ => &Value::Null,
+    }
 }
 
 pub(super) fn empty_image(seen: &Seen<'_>) -> bool {
@@ -103,10 +120,7 @@ pub(super) fn empty_image(seen: &Seen<'_>) -> bool {
 
 /// The counts and overrides of a replicated job that has the label only on its pods, and the number of nodes in other containers.
 pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
-    let labelled = |job: &&Value| {
-        let on_pod = &job["template"]["spec"]["template"]["metadata"]["labels"][STEP];
-        on_pod.is_string() && job["template"]["metadata"]["labels"][STEP].is_null()
-    };
+    let labelled = |job: &&Value| label_of_pods(job).is_string();
     let path = seen.path();
     let changed = [".parallelism", ".completions", ".replicas", "].count"]
         .iter()
@@ -188,4 +202,110 @@ pub(super) fn too_many_entries(seen: &Seen<'_>) -> bool {
             .error
             .contains("API servers write larger objects slowly")
     })
+}
+
+/// The TrainJob's resources, over those of the runtime.
+pub(super) fn given_resources(seen: &Seen<'_>) -> bool {
+    match seen.path().contains(".resources.claims[") {
+        true => used_claims(seen),
+        false => is(seen, input::resources(seen, true).as_ref()),
+    }
+}
+
+/// A claim of the pod, as the runtime's container or the TrainJob uses it, or as a whole if nothing uses it.
+pub(super) fn used_claims(seen: &Seen<'_>) -> bool {
+    let job = seen.made_job(seen.set_name());
+    let of_pod = pod(job)["resourceClaims"].as_array();
+    let names: Vec<_> = of_pod
+        .into_iter()
+        .flatten()
+        .map(|claim| claim["name"].as_str().unwrap_or_default())
+        .collect();
+    let written =
+        form(&json!({"resources": {"claims": seen.trainer()["resourcesPerNode"]["claims"]}}));
+    let of_runtime = form(&seen.runtime["spec"]["template"]);
+    let claim = |name: &str| {
+        let place = format!("resources.claims[{name}]");
+        let written = at(&written, &place).cloned();
+        let container = seen
+            .path()
+            .split_once(".resources")
+            .map_or("", |(before, _)| before);
+        let of_runtime = at(&of_runtime, &format!("{container}.{place}")).cloned();
+        of_runtime
+            .or(written)
+            .unwrap_or_else(|| json!({"name": name}))
+    };
+    match seen.path().rsplit_once(".claims[") {
+        Some((_, name)) => {
+            let name = name.trim_end_matches(']');
+            names.contains(&name) && seen.ours() == Some(&claim(name))
+        }
+        None => {
+            let claims: Map<_, _> = names
+                .iter()
+                .map(|name| (format!("[{name}]"), claim(name)))
+                .collect();
+            seen.ours() == Some(&json!({"claims": claims}))
+        }
+    }
+}
+
+/// These claims, or the processes that follow from them.
+pub(super) fn used_claims_or_processes(seen: &Seen<'_>) -> bool {
+    match is_of_accelerators(seen.path()) {
+        true => env::is_right(seen),
+        false => used_claims(seen),
+    }
+}
+
+/// The counts of the runtime, and the number of nodes that follows from them.
+pub(super) fn kept_counts(seen: &Seen<'_>) -> bool {
+    match seen.path().contains(".env[") {
+        true => env::is_right(seen),
+        false => {
+            let mut jobs = seen
+                .replicated_jobs()
+                .filter(|job| job["name"] == seen.set_name());
+            let spec = jobs
+                .next()
+                .map_or(&Value::Null, |job| &job["template"]["spec"]);
+            let (_, count) = seen.path().rsplit_once('.').unwrap_or_default();
+            // Each count follows from the other one.
+            let given = [&spec[count], &spec["parallelism"], &spec["completions"]];
+            let given = given.into_iter().find(|count| !count.is_null());
+            seen.ours() == Some(given.unwrap_or(&json!(1)))
+        }
+    }
+}
+
+/// What the container `node` of a trainer has, and the trainer's number of nodes.
+pub(super) fn as_for_a_trainer(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    if path.starts_with("data.") {
+        // The row of the policy says what its file has.
+        return false;
+    }
+    if path.contains(".env[") {
+        return env::is_right(seen) || input::is_merged(seen);
+    }
+    if path.contains("].ports") {
+        return env::is_right_port(seen);
+    }
+    if path.contains("].resources") {
+        return given_resources(seen);
+    }
+    let field = path.rsplit_once("].").map_or("", |(_, field)| field);
+    let given = || {
+        Some(&seen.trainer()[field])
+            .filter(|value| !value.is_null())
+            .cloned()
+    };
+    is(
+        seen,
+        nodes(seen)
+            .or_else(given)
+            .or_else(|| input::of_runtime(seen))
+            .as_ref(),
+    )
 }

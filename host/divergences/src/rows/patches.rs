@@ -4,7 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{answer::Refusal, seen::Seen};
+use crate::{
+    answer::Refusal,
+    expected::{nothing, order},
+    seen::Seen,
+};
 
 /// Returns whether only Trainyard refuses a runtime patch, with this message.
 fn refuses_patch(seen: &Seen<'_>, words: &str) -> bool {
@@ -137,4 +141,12 @@ pub(super) fn patch_breaks_runtime(seen: &Seen<'_>) -> bool {
     };
     refuses_patch(seen, "in the template with this patch")
         || seen.our_refusal().is_some_and(has_two_trainers)
+}
+
+/// Nothing is added for a patch of what the runtime does not have.
+pub(super) fn nothing_added(seen: &Seen<'_>) -> bool {
+    match seen.path().ends_with(".order") {
+        true => order::is_of_runtime(seen),
+        false => nothing(seen),
+    }
 }

@@ -177,7 +177,9 @@ mod tests {
         fs::write(&hosts, "127.244.0.9\tother.llm\n").unwrap();
         let loopback = Loopback::new(hosts, "pod-0".to_owned());
         if loopback.is_err() {
-            println!("skipped: libnss-wrapper is not installed");
+            trainyard_pods::skip(
+                "libnss-wrapper is not installed: `apt-get install libnss-wrapper`",
+            );
         }
         loopback.ok()
     }

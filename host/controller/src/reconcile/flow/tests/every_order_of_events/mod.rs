@@ -124,7 +124,8 @@ fn guarantees_hold_in_every_order_of_events() {
 #[test]
 fn guarantees_hold_on_long_random_walks() {
     let steps = number("MODEL_STEPS").map_or(STEPS, |steps| steps as usize);
-    let seed = number("MODEL_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let given = number("MODEL_SEED").or_else(|| number("PROPTEST_RNG_SEED"));
+    let seed = given.unwrap_or_else(|| fastrand::u64(..));
     eprintln!("MODEL_SEED={seed} repeats these walks");
     search(|scenario| walk(scenario, seed, steps));
 }
