@@ -64,9 +64,16 @@ async fn train_job_is_created_despite_queued_ones_with_huge_placements() {
         labels.iter().all(|label| label == "new")
     };
     cluster.until("they follow", follow).await;
-    // What is recorded is what an annotation holds, and no more.
-    let recorded = job_set(&cluster, "hostile", NAMES[0]);
-    let recorded = recorded["metadata"]["annotations"][TAKEN].as_str().unwrap();
-    assert!(recorded.len() < 256 << 10, "{}", recorded.len());
+    // What is recorded until the Jobs are deleted is what an annotation holds, and no more.
+    let history = cluster.history().into_iter();
+    let followed = history.filter(|((.., name), _, it)| {
+        name == NAMES[0] && it["kind"] == "JobSet" && it["metadata"]["labels"]["label"] == "new"
+    });
+    let recorded = followed.filter_map(|(.., it)| {
+        let text = it["metadata"]["annotations"][TAKEN].as_str();
+        text.map(str::len)
+    });
+    let recorded = recorded.max().unwrap();
+    assert!(recorded < 256 << 10, "{recorded}");
     controller.stop().await;
 }
