@@ -70,8 +70,12 @@ pub(crate) fn is_after_its_references(seen: &Seen<'_>) -> bool {
             .filter(|name| env.contains_key(&format!("[{name}]")))
             .collect()
     };
-    if seen.ours().is_none() {
-        return references(name).is_empty();
+    // Without references, there is no list.
+    if seen.ours().is_some_and(Value::is_array) == references(name).is_empty() {
+        return false;
+    }
+    if !seen.ours().is_some_and(Value::is_array) {
+        return seen.ours().is_none();
     }
     let reaches_it = |from: &str| {
         let (mut known, mut next) = (BTreeSet::new(), vec![from.to_owned()]);
