@@ -231,9 +231,12 @@ impl Plugins {
     fn forget_others(&self, running: &PluginRevisionSpec) {
         let facts = self.facts();
         let newest = facts.last().map_or(running.number, |it| it.number);
+        // It may have been deleted meanwhile, and is created again from here.
+        let running = running.name();
         self.loaded.keep(|loaded, number| {
             // It may have been loaded before it is created.
-            number > newest
+            loaded == running
+                || number > newest
                 || facts
                     .iter()
                     .any(|it| it.name == loaded && is_live(it.stage))

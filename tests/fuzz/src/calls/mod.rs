@@ -98,7 +98,11 @@ fn begin(call: &mut Call, args: &mut Arguments<'_>, number: usize) -> Result<(),
         _ => call.context_info(Call::CONTEXT)?,
     };
     args.keep_handle("info", info.0);
-    let pod_set = if number.is_multiple_of(3) { "launcher" } else { "node" };
+    let pod_set = if number.is_multiple_of(3) {
+        "launcher"
+    } else {
+        "node"
+    };
     if let Some(set) = call.info_pod_set(info, pod_set)? {
         args.keep_handle("pod-set", set.0);
         for name in ["node", "side"] {
