@@ -17,7 +17,7 @@ use std::{
 use serde_json::Value;
 use trainyard_plugin_folders::{cases, plugins, runtimes, tables};
 
-use crate::common::root;
+use crate::common::{root, sources};
 
 /// Links each file and folder of a folder, apart from these.
 fn link(from: &Path, to: &Path, apart: &[&str]) {
@@ -142,18 +142,6 @@ fn a_folder_and_a_line_add_a_policy_and_nothing_else() {
     fs::remove_dir_all(folder).unwrap();
     fs::write(&crate_of_policies, text).unwrap();
     assert_eq!(lists(&copy), before);
-}
-
-/// Returns the source files below a folder.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
 }
 
 /// Whatever may name policies, and why.

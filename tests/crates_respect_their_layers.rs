@@ -3,9 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use std::{collections::BTreeSet, process::Command};
+use std::{collections::BTreeSet, fs, process::Command};
 
-use crate::common::root;
+use crate::common::{root, sources};
 
 /// Returns the names of all dependencies of a crate and its own, without those of tests and examples.
 fn built_from(package: &str) -> BTreeSet<String> {
@@ -239,4 +239,15 @@ fn build_digest_covers_every_crate_that_renders() {
         }
     }
     assert!(covered > 8, "{covered}");
+}
+
+/// It has neither a limit of memory nor of time.
+#[test]
+fn only_the_fuzzers_compile_components_in_their_own_process() {
+    let mut files = Vec::new();
+    sources(&root().join("host"), &mut files);
+    assert!(files.len() > 300, "{} files", files.len());
+    let name = "load_without_a_process";
+    files.retain(|file| fs::read_to_string(file).unwrap().contains(name));
+    assert_eq!(files, [root().join("host/sandbox/src/loader.rs")]);
 }

@@ -28,6 +28,18 @@ pub fn root() -> PathBuf {
         .to_owned()
 }
 
+/// Adds the source files below a folder.
+pub fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
 /// Returns the folders of all cases by name.
 pub fn cases() -> BTreeMap<String, PathBuf> {
     trainyard_plugin_folders::cases(&root()).unwrap()

@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${SECONDS_PER_TARGET:-60}
 if ! command -v "${CXX:-c++}" >/dev/null; then
-    echo "skipped: fuzz needs a C++ compiler, such as g++, for the runtime of libFuzzer"
-    exit
+    echo "fuzz needs a C++ compiler for the runtime of libFuzzer: install one, such as g++" >&2
+    exit 1
 fi
 targets=${TARGET:-$(cd tests/fuzz/targets && printf '%s\n' *.rs | sed 's/\.rs$//')}
 bins=()
@@ -41,21 +41,20 @@ for target in $targets; do
         echo "$target: $(find "$kept" -type f | wc -l) inputs, $(du -sb "$kept" | cut -f1) bytes"
         continue
     fi
-    dictionary=()
-    [[ ! -f tests/fuzz/dictionaries/$target ]] || dictionary=(-dict="tests/fuzz/dictionaries/$target")
     outcome=ok
     # A panic prints its message and ends the fuzzer, which writes the input.
     "$program" -max_total_time="$seconds" -max_len="$longest" -rss_limit_mb=2048 -timeout=20 -print_final_stats=1 \
-        -artifact_prefix="$crashes/$target-" "${dictionary[@]}" "$found" "$kept" >"$log" 2>&1 || outcome=failed
+        -artifact_prefix="$crashes/$target-" "$found" "$kept" >"$log" 2>&1 || outcome=failed
     runs=$(awk '/stat::number_of_executed_units/ { print $2 }' "$log")
     rate=$(awk '/stat::average_exec_per_sec/ { print $2 }' "$log")
-    covered=$(grep -o 'cov: [0-9]*' "$log" | tail -1)
+    # There is none if an input of the corpus fails.
+    covered=$(grep -o 'cov: [0-9]*' "$log" | tail -1 || true)
     printf '%-12s %12s executions, %6s a second, %s, %s inputs: %s\n' "$target" "${runs:-?}" "${rate:-?}" "${covered:-cov: ?}" \
         "$(find "$found" -type f | wc -l)" "$outcome"
     if [[ $outcome == failed ]]; then
         failed=1
         grep -m1 -A4 "panicked at\|ERROR: libFuzzer" "$log" | sed 's/^/    /' || tail -5 "$log" | sed 's/^/    /'
-        input=$(grep -o "Test unit written to .*" "$log" | tail -1 | sed 's/Test unit written to //')
+        input=$(grep -o "Test unit written to .*" "$log" | tail -1 | sed 's/Test unit written to //' || true)
         echo "    again: $program $input"
         echo "    keep it: cp $input $kept/"
     fi

@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -197,13 +200,34 @@ async fn a_pod_group_of_the_train_job_is_adopted() {
         "status": {"phase": "Pending"},
     }));
     let before = pod_group(&cluster).unwrap();
-    let controller = start(&cluster).await;
+    // Its scheduler writes the status between the read and the write.
+    let is_written = AtomicBool::new(false);
+    cluster.set_rule(move |cluster, when, call, _| {
+        let is_write = when == When::Before && call == ("patch", "podgroups");
+        if is_write && !is_written.swap(true, Ordering::SeqCst) {
+            let status = json!({"status": {"phase": "Scheduling"}});
+            cluster.merge("podgroups", "a", "job", &status);
+        }
+        Act::GoOn
+    });
+    let mut metrics = None;
+    let with = |queue: &_| Arc::new(Metrics::new(queue));
+    let plugins = |known: &Arc<Metrics>| {
+        metrics = Some(known.clone());
+        vec![gang()]
+    };
+    let controller = Controller::start(&cluster, with, plugins).await;
     let runs = |cluster: &Cluster| cluster.get("jobsets", "a", "job").is_some();
     cluster.until("there is a JobSet", runs).await;
     let after = pod_group(&cluster).unwrap();
     assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
     assert_eq!(after["spec"]["minMember"], 2);
-    assert_eq!(after["status"], before["status"]);
+    assert_eq!(after["status"]["phase"], "Scheduling");
+    // No reconcile has failed, so nothing waited for a retry.
+    let text = metrics.unwrap().text().unwrap();
+    let errors = r#"controller_runtime_reconcile_errors_total{controller="trainjob_controller"}"#;
+    let mut errors = text.lines().filter(|line| line.starts_with(errors));
+    assert!(errors.all(|line| line.ends_with(" 0")), "{text}");
     controller.stop().await;
 }
 

@@ -172,7 +172,7 @@ pub(crate) trait Objects {
     async fn apply_object(
         &mut self,
         object: &RenderedObject,
-        over: Option<&str>,
+        over: Option<&ObjectVersion>,
     ) -> Result<Option<Box<str>>>;
 
     /// Creates an object, with its keys if it is a Secret.

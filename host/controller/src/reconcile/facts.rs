@@ -79,7 +79,7 @@ pub(crate) enum ObjectState {
     /// It does not exist.
     Missing,
     /// It belongs to the TrainJob, and has this version.
-    Ours(Option<Box<str>>),
+    Ours(ObjectVersion),
     /// It belongs to another owner, or is being deleted.
     Unusable(ReconcileError),
     /// No loaded plugin emits objects of its kind, so it was not read.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::object_ref::ObjectRef;
+use super::{object_ref::ObjectRef, object_version::ObjectVersion};
 use crate::generation::CommonInputs;
 
 /// The result of a reconcile after which everything was up to date.
@@ -42,9 +42,9 @@ impl AppliedObject {
     }
 
     /// Whether the object was applied last at that version.
-    pub(crate) fn is_at(&self, version: Option<&str>) -> bool {
+    pub(crate) fn is_at(&self, read: &ObjectVersion) -> bool {
         let applied = self.applied.as_ref();
-        applied.is_some_and(|applied| applied.version.as_deref() == version)
+        applied.is_some_and(|applied| applied.version == read.version)
     }
 
     /// Whether this content was applied last.

@@ -14,7 +14,7 @@ use crate::stub::cluster::{Act, Cluster, Lost, When};
 /// How long the API server is unavailable.
 const OUTAGE: Duration = Duration::from_secs(45);
 
-/// A call of a run: the how manieth of its verb and kind it is. An event that a watch delivers has the verb `event`.
+/// A call of a run, by its number among the calls of its verb and kind. An event that a watch delivers has the verb `event`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point {
     pub(super) verb: String,

@@ -21,7 +21,7 @@ pub(super) struct Step {
     pub(super) what: &'static str,
     pub(super) happens: Box<dyn Fn(&Cluster)>,
     pub(super) leads_to: fn(&Cluster) -> bool,
-    /// What makes a controller check it again that was killed before it had checked it. A start checks no objects of a running JobSet.
+    /// What makes a restarted controller check it, if the previous one was killed before it did. A start checks no objects of a running JobSet.
     pub(super) checked_after: Option<fn(&Cluster)>,
 }
 

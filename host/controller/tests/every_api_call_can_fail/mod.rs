@@ -128,7 +128,7 @@ async fn run_now(
     })
 }
 
-/// Lets everything happen that happens to a kind.
+/// Runs the steps of a kind.
 async fn steps(kind: &Kind, cluster: &Cluster, still: Duration) -> Result<(), String> {
     let unseen = |cluster: &Cluster| kind.loses_job_set && kinds::has_unseen_end(cluster);
     for step in &kind.steps {
@@ -184,14 +184,17 @@ fn number(name: &str) -> Option<u64> {
 
 /// Runs one kind with its faults.
 fn survives(name: &str) {
-    if std::env::var("FAULTS_KIND").is_ok_and(|only| only != name) {
-        return;
+    let all_kinds = kinds::all();
+    if let Ok(only) = std::env::var("FAULTS_KIND") {
+        assert!(all_kinds.iter().any(|kind| kind.name == only), "{only}");
+        if only != name {
+            return;
+        }
     }
-    let kind = kinds::all()
-        .into_iter()
-        .find(|kind| kind.name == name)
-        .unwrap();
-    let seed = number("FAULTS_SEED").unwrap_or_else(|| fastrand::u64(..));
+    let kind = all_kinds.into_iter().find(|kind| kind.name == name);
+    let kind = kind.unwrap();
+    let seed = number("FAULTS_SEED").or_else(|| number("PROPTEST_RNG_SEED"));
+    let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     let began = RealInstant::now();
     let undisturbed = run(&kind, || Plan::None, None)
         .unwrap_or_else(|error| panic!("{name}, undisturbed: {error}"));
@@ -241,6 +244,10 @@ fn survives(name: &str) {
         "FAULTS_SEED={seed} {name}: {} calls, {all} faults, {} runs and {storms} storms in {time:.1?}, {missed} missed",
         points.len(),
         cases.len(),
+    );
+    assert!(
+        missed * 4 <= cases.len() + storms,
+        "{missed} faults did not happen"
     );
     let count = wrong.len();
     wrong.truncate(12);

@@ -16,6 +16,7 @@ use crate::{
         error::ReconcileError,
         facts::ObjectState,
         last_reconcile::AppliedObject,
+        object_version::ObjectVersion,
         outcome::Report,
         start::JobFacts,
         status,
@@ -34,7 +35,7 @@ pub(super) enum Need {
     /// It is missing.
     Create,
     /// It is live, has this version, and may need an update.
-    Follow(Option<Box<str>>),
+    Follow(ObjectVersion),
 }
 
 /// Returns what an object needs, given its state.
@@ -43,8 +44,7 @@ pub(super) fn need(last: &AppliedObject, state: &ObjectState, job_changed: bool)
         ObjectState::Missing => Need::Create,
         // All other inputs are pinned.
         ObjectState::Ours(version)
-            if last.object.apply == ApplyMode::Live
-                && (job_changed || !last.is_at(version.as_deref())) =>
+            if last.object.apply == ApplyMode::Live && (job_changed || !last.is_at(version)) =>
         {
             Need::Follow(version.clone())
         }
@@ -218,7 +218,7 @@ impl<C: Cluster> Flow<'_, C> {
                 }
                 (Need::Create, Some(object)) => self.write(object, JobSetStage::Running).await?,
                 (Need::Follow(version), Some(object))
-                    if !(last.has(object.content) && last.is_at(version.as_deref())) =>
+                    if !(last.has(object.content) && last.is_at(version)) =>
                 {
                     self.write(object, JobSetStage::Running).await?
                 }

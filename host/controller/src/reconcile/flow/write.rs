@@ -9,6 +9,7 @@ use crate::reconcile::{
     cluster::Cluster,
     facts::{ObjectState, ObjectToWrite},
     last_reconcile::{Applied, AppliedObject},
+    object_version::ObjectVersion,
 };
 
 /// The stage of a JobSet, which decides what may change beside it.
@@ -59,7 +60,7 @@ impl<C: Cluster> Flow<'_, C> {
         let applied = match self.cluster.object(&it.object).await? {
             ObjectState::Unusable(error) => return Err(error),
             ObjectState::Ours(version) if stage.lets_change(mode) => {
-                self.apply(it, version.as_deref()).await?
+                self.apply_over_read(it, &version).await?
             }
             // Another controller may have created it, and a Secret keeps its keys.
             ObjectState::Ours(_) | ObjectState::NotEmitted => None,
@@ -80,7 +81,29 @@ impl<C: Cluster> Flow<'_, C> {
         })
     }
 
-    async fn apply(&mut self, it: &ObjectToWrite, over: Option<&str>) -> Result<Option<Applied>> {
+    /// Applies an object over the version that was read. If another client has written it meanwhile, such as a scheduler the status of a
+    /// PodGroup, it is read once more, because a reconcile that fails would delay its JobSet.
+    async fn apply_over_read(
+        &mut self,
+        it: &ObjectToWrite,
+        read: &ObjectVersion,
+    ) -> Result<Option<Applied>> {
+        let conflict = match self.apply(it, Some(read)).await {
+            Err(error) if error.is_conflict() => error,
+            applied => return applied,
+        };
+        match self.cluster.object(&it.object).await? {
+            ObjectState::Ours(read) => self.apply(it, Some(&read)).await,
+            ObjectState::Unusable(unusable) => Err(unusable),
+            ObjectState::Missing | ObjectState::NotEmitted => Err(conflict),
+        }
+    }
+
+    async fn apply(
+        &mut self,
+        it: &ObjectToWrite,
+        over: Option<&ObjectVersion>,
+    ) -> Result<Option<Applied>> {
         let version = self.cluster.apply_object(&it.rendered, over).await?;
         Ok(Some(Applied {
             content: it.content,

@@ -6,7 +6,7 @@ use kube::{
     core::Request,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_model::{object::waits_for, text::clean};
 use trainyard_render::RenderedObject;
 
@@ -20,6 +20,7 @@ use crate::{
         error::ReconcileError,
         facts::ObjectState,
         object_ref::ObjectRef,
+        object_version::ObjectVersion,
         owner,
     },
     wire::{self, without_managed_fields},
@@ -62,14 +63,17 @@ impl Objects for LiveCluster<'_> {
     async fn apply_object(
         &mut self,
         object: &RenderedObject,
-        over: Option<&str>,
+        over: Option<&ObjectVersion>,
     ) -> Result<Option<Box<str>>> {
         let mut params = PatchParams::apply(MANAGER);
         let mut value = self.with_owner(object);
-        if let Some(version) = over {
+        if let Some(over) = over {
             params.force = true;
-            let metadata = value.get_mut("metadata").and_then(Value::as_object_mut);
-            metadata.map(|metadata| metadata.insert("resourceVersion".to_owned(), version.into()));
+            if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+                // With the version alone, an object that is gone would be created.
+                metadata.insert("uid".to_owned(), json!(over.uid));
+                metadata.insert("resourceVersion".to_owned(), json!(over.version));
+            }
         }
         let patch = Patch::Apply(&value);
         let objects = self.emitted(&object.kind);
@@ -182,7 +186,7 @@ impl LiveCluster<'_> {
         match found {
             None => ObjectState::Missing,
             Some(found) if owner::is_of(&self.job.uid, &found) => {
-                ObjectState::Ours(found.resource_version.map(Into::into))
+                ObjectState::Ours(ObjectVersion::of(&found))
             }
             Some(found) => {
                 let (kind, name) = (object.kind.kind(), object.name.as_str());

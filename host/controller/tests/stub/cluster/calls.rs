@@ -250,6 +250,9 @@ impl Cluster {
         let id = place.id(place.name.as_deref().unwrap());
         let found = self.state.lock().unwrap().objects.get(&id).cloned();
         let Some(mut object) = found else {
+            if !patch["metadata"]["uid"].is_null() {
+                return (409, Value::Null);
+            }
             // A subresource is never created.
             return if is_apply && patch["status"].is_null() {
                 let applied = (id, place.query["fieldManager"].clone(), true);

@@ -10,6 +10,7 @@ use crate::reconcile::{
         write::JobSetStage,
     },
     last_reconcile::AppliedObject,
+    object_version::ObjectVersion,
 };
 
 #[test]
@@ -48,7 +49,10 @@ fn what_is_missing_is_made_in_every_mode() {
 
 #[test]
 fn of_what_is_there_only_live_objects_follow() {
-    let version = || Some("7".into());
+    let version = || ObjectVersion {
+        uid: Some("u".into()),
+        version: Some("7".into()),
+    };
     for mode in ApplyMode::ALL {
         let follows = match mode {
             ApplyMode::Live => Need::Follow(version()),

@@ -28,7 +28,7 @@ impl Objects for Client<'_> {
     async fn apply_object(
         &mut self,
         rendered: &RenderedObject,
-        over: Option<&str>,
+        over: Option<&ObjectVersion>,
     ) -> Result<Option<Box<str>>> {
         let how = if over.is_some() { "force" } else { "apply" };
         let object = ObjectRef::of(rendered);
@@ -41,7 +41,7 @@ impl Objects for Client<'_> {
         let applies = |world: &mut World| {
             world.serves()?;
             let known = world.objects.get(&object);
-            let is_read = known.map(|it| it.version.to_string()).as_deref() == over;
+            let is_read = known.map(|it| version("", it.version)).as_ref() == over;
             if over.is_some() && !is_read || known.is_some_and(|it| !it.ours) && over.is_none() {
                 return Err(error(Fault::Conflict));
             }
@@ -98,9 +98,7 @@ impl Client<'_> {
         let owns_all = self.sabotage == Some(Sabotage::OwnsAll);
         Ok(match world.objects.get(object) {
             None => ObjectState::Missing,
-            Some(it) if it.ours || owns_all => {
-                ObjectState::Ours(Some(it.version.to_string().into()))
-            }
+            Some(it) if it.ours || owns_all => ObjectState::Ours(version("", it.version)),
             Some(_) => ObjectState::Unusable(error(Fault::Foreign)),
         })
     }
