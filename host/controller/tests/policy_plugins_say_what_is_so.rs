@@ -66,6 +66,30 @@ async fn a_change_that_another_plugin_blocks_says_so_although_an_old_revision_ha
     controller.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plugin_that_is_changed_back_while_another_one_fails_is_rolled_out_no_further() {
+    let world = World::half();
+    let controller = world.running().await;
+    world.upgrade(&Artifact::second());
+    world.until_stage(2, "Share").await;
+    let (other, condition) = (other(), PluginCondition::Verified);
+    world.registry.refuse(&other, condition, "NotSigned");
+    world.declare("other", &world.registry.push(&other));
+    world.upgrade(&Artifact::stamp("stamp", "1.0.0"));
+    let waits = |_: &_| world.revisions()[1].2 == "OthersFail";
+    world.pass("the share waits", waits).await;
+    world
+        .until_condition("stamp", "Active", "False", "RollingOut")
+        .await;
+    assert_eq!(world.stage(2), "Share");
+    world.cluster.delete("policyplugins", "", "other");
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
+    assert_eq!(world.stage(2), "Superseded");
+    controller.stop().await;
+}
+
 /// Such as one that is not allowed any more, and one that never was.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disabled_plugin_that_cannot_be_pulled_stops_no_other_one() {
@@ -99,6 +123,11 @@ async fn a_disabled_plugin_that_cannot_be_pulled_stops_no_other_one() {
         let pulled = world.condition(name, "Pulled");
         assert_eq!(pulled[..2], ["False", "RepositoryNotAllowed"], "{name}");
     }
+    // One that is built in is disabled even if its content was never available.
+    let newest = world.cluster.all("pluginrevisions").pop().unwrap();
+    let plugins = newest["spec"]["plugins"].as_array().unwrap().iter();
+    let mut disabled = plugins.filter(|it| it["settings"]["disabled"] == true);
+    assert!(disabled.any(|it| it["name"] == "never"), "{newest:#}");
     world.registry.accept(&first);
     world.declare_with("stamp", json!({"source": sources[0]}));
     world

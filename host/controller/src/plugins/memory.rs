@@ -6,11 +6,12 @@ use std::{
     time::SystemTime,
 };
 
-use trainyard_config::policy_plugin::ResolvedPlugin;
+use trainyard_config::policy_plugin::{PluginRevisionSpec, ResolvedPlugin};
 
 use super::{
     Pinned, Problem, Verified,
     comparison::{Checked, Compared},
+    difference::is_same,
     rollout::{Failures, Watched},
 };
 
@@ -80,6 +81,20 @@ impl Proposed {
     /// Whether no revision is made, because something is wrong with a plugin or waited for.
     pub(super) fn is_stopped(&self) -> bool {
         self.has_problems() || self.lacks_content()
+    }
+
+    /// Whether PolicyPlugins of a revision have changed, and no other one is made because something is wrong with one of them. What cannot be
+    /// resolved may be an addition to it.
+    pub(super) fn is_outdated(&self, spec: &PluginRevisionSpec) -> bool {
+        let of = |name: &str| spec.plugins.iter().find(|it| it.name == name);
+        let mut proposed = self.plugins.iter();
+        let differs = proposed.any(|(name, it)| {
+            let resolved = it.resolved.as_ref();
+            resolved.is_some_and(|resolved| of(name).is_none_or(|it| !is_same(it, resolved)))
+        });
+        let mut plugins = spec.plugins.iter();
+        let is_deleted = plugins.any(|it| !self.plugins.contains_key(&it.name));
+        self.is_stopped() && (differs || is_deleted)
     }
 
     /// Whether the content of a plugin is waited for.

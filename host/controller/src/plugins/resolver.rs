@@ -139,8 +139,11 @@ impl Leader {
             Content::Kept(kept) => resolved = with_settings_of(&resolved, kept),
             Content::Disabled(problem, kept) => {
                 plugin.unavailable = Some(problem);
-                // Without a revision that has it, nothing needs it.
-                plugin.resolved = kept.map(|kept| with_settings_of(&resolved, kept));
+                // Without a revision that has its content, a built-in plugin of its name is disabled.
+                plugin.resolved = Some(match kept {
+                    Some(kept) => with_settings_of(&resolved, kept),
+                    None => resolved,
+                });
                 return;
             }
         }

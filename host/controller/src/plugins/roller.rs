@@ -116,6 +116,7 @@ impl Leader {
             comparison: compared.map(|(_, compared)| compared.into()),
             removed: removed(&running, &spec),
             failures: candidate.failures.clone(),
+            is_outdated: self.proposed().is_outdated(&spec),
             lagging: self.lagging(&state),
             watched: candidate.watched.clone(),
         })

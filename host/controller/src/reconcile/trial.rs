@@ -143,14 +143,19 @@ impl Reconciler {
 /// webhook does not support dry runs, each is refused with 400, so nothing speaks against the object.
 fn is_accepted_in_spite_of(error: kube::Error) -> Option<bool> {
     let says_nothing = match &error {
-        kube::Error::Api(status) if status.code == 400 => {
-            status.message.contains("does not support dry run")
-        }
+        kube::Error::Api(status) if status.code == 400 => lacks_dry_run(&status.message),
         error => code(error) == Some(409),
     };
     let error = ReconcileError::api("trying to create an object".to_owned(), error);
     let is_refused = StoppedBy::of(&error) == StoppedBy::ApiServer;
     (says_nothing || is_refused).then_some(says_nothing)
+}
+
+/// Whether a message is the API server's own about a webhook. What a webhook answers, which may be a tenant's text, begins otherwise.
+fn lacks_dry_run(message: &str) -> bool {
+    let name = message.strip_prefix("admission webhook \"");
+    let name = name.and_then(|rest| rest.strip_suffix("\" does not support dry run"));
+    name.is_some_and(|name| !name.contains('"'))
 }
 
 #[cfg(test)]
@@ -160,8 +165,10 @@ mod tests {
     #[test]
     fn a_webhook_without_dry_runs_refuses_no_object() {
         const OLD: &str = "admission webhook \"a.example.com\" does not support dry run";
+        const QUOTES: &str = "admission webhook \"a.example.com\" denied the request: note \"this\" does not support dry run";
         for (code, message, accepted) in [
             (400, OLD, Some(true)),
+            (400, QUOTES, Some(false)),
             (400, "spec is malformed", Some(false)),
             (422, "spec is invalid", Some(false)),
             (409, "jobsets \"a\" already exists", Some(true)),

@@ -95,6 +95,8 @@ pub(crate) struct CandidateFacts {
     pub(crate) removed: Vec<String>,
     /// The TrainJobs that fail with it, and not with the running revision.
     pub(crate) failures: Failures,
+    /// Whether its PolicyPlugins have changed since, but cannot be a revision, because something is wrong with one of them.
+    pub(crate) is_outdated: bool,
     /// The replicas that have not loaded it.
     pub(crate) lagging: usize,
     pub(crate) watched: Watched,

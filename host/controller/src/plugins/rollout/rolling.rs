@@ -24,6 +24,9 @@ const LAGS: &str = "ReplicasLag";
 pub(super) const FAILS: &str = "NewFailures";
 const UNKNOWN: &str = "FailuresNotCompared";
 
+/// The reason of a revision that goes no further, because its PolicyPlugins have changed and cannot be another one yet.
+pub(super) const OUTDATED: &str = "OthersFail";
+
 /// The reason of a revision that runs without a comparison because what ran is lost.
 pub(crate) const UNCOMPARED: &str = "NothingToCompareWith";
 
@@ -194,7 +197,9 @@ impl Rolling<'_> {
             let message = format!("it has {percent} % of the namespaces until {ends}");
             // What it waited for has come.
             return match &*self.revision.reason {
-                UNWATCHED | LAGS | FAILS | UNKNOWN => self.wait(Some(ends), PROGRESSES, message),
+                UNWATCHED | LAGS | FAILS | UNKNOWN | OUTDATED => {
+                    self.wait(Some(ends), PROGRESSES, message)
+                }
                 _ => Next::Wait(Some(ends)),
             };
         }
@@ -248,9 +253,13 @@ impl Rolling<'_> {
         self.wait(None, UNWATCHED, message)
     }
 
-    /// Goes to the next share after one, or to all namespaces.
+    /// Goes to the next share after one, or to all namespaces, unless somebody has changed a PolicyPlugin of it.
     fn widen(&self, after: u8, why: &str) -> Next {
         let number = self.revision.number;
+        if self.known.is_some_and(|known| known.is_outdated) {
+            let message = "the PolicyPlugins ask for other plugins now, but something is wrong with one of them, as its conditions say; correct it, or roll this revision back";
+            return self.wait(None, OUTDATED, message.to_owned());
+        }
         let mut steps = self.facts.settings.steps.iter().copied();
         match steps.find(|step| *step > after && *step < 100) {
             Some(percent) => Next::Write(NewStage {

@@ -331,6 +331,20 @@ fn a_share_does_not_grow_while_failures_could_not_be_compared() {
     assert_eq!(world.stage(2), Some(Stage::Running));
 }
 
+/// Somebody has changed a plugin back, and no revision can be made of that yet.
+#[test]
+fn a_share_whose_plugins_have_changed_goes_no_further() {
+    let mut world = share();
+    world.known.is_outdated = true;
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Share));
+    assert_eq!(world.revisions[1].reason, super::rolling::OUTDATED);
+    assert_eq!(world.act(), Next::Wait(None));
+    world.known.is_outdated = false;
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Running));
+}
+
 /// Accepting refusals in the shadow is not enough.
 #[test]
 fn a_share_with_failures_grows_only_if_somebody_accepts_them() {

@@ -25,7 +25,7 @@ pub(super) fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
         |running| running.keeps_running(),
     );
     let is_unavailable = proposed.unavailable.is_some();
-    if is_unavailable && wanted.is_none() {
+    if is_unavailable && proposed.resolved.is_none() {
         return of(ConditionStatus::False, DISABLED, IS_DISABLED);
     }
     if let Some(problem) = problem.as_ref().filter(|_| !is_unavailable) {
@@ -64,7 +64,18 @@ pub(super) fn active(account: &Account<'_>, facts: &StatusFacts<'_>) -> Found {
     if let Some(running) = running
         && is_same(running.plugin, plugin)
     {
-        return used(running, proposed.built_in.is_some());
+        let other = facts.revisions.iter().rev().find(|it| {
+            let mut plugins = it.spec.plugins.iter();
+            it.facts.stage == Some(Stage::Share) && !plugins.any(|it| is_same(it, plugin))
+        });
+        let Some(other) = other else {
+            return used(running, proposed.built_in.is_some());
+        };
+        let RevisionFacts { name, percent, .. } = &other.facts;
+        let message = format!(
+            "PluginRevision {name}, which has {percent} % of the namespaces, has it otherwise; {keeps} for the others"
+        );
+        return of(ConditionStatus::False, "RollingOut", message);
     }
     // No further revision is made meanwhile.
     if others_fail && !is_live(revision.facts.stage) {
