@@ -10,14 +10,18 @@ use std::{
 
 use serde_json::{Value, json};
 use trainyard_controller::{
+    generation::Held,
     metrics::Metrics,
     queue::Queue,
     serve::BindAddress,
     settings::{LeaderElection, Settings},
     webhook::WebhookSettings,
 };
-use trainyard_model::{plugin::Plugin, plugin_info::Settings as PluginSettings};
+use trainyard_model::{
+    plugin::Plugin, plugin_info::Settings as PluginSettings, record::Accelerators,
+};
 use trainyard_policies::TORCH;
+use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sdk::native::NativePlugin;
 
 use crate::stub::{
@@ -182,4 +186,67 @@ async fn rows_are_shown_and_only_reads_are_sent() {
         (cluster.count("events"), cluster.count("configmaps")),
         (0, 0)
     );
+}
+
+static OF_OPERATOR: OnceLock<Arc<Metrics>> = OnceLock::new();
+
+/// An override of memory alone, on nodes whose accelerators only the operator's list has: the reference starts one process, and Trainyard 8.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operators_accelerators_are_counted() {
+    let cluster = Cluster::new();
+    let settings = Settings {
+        shadow: true,
+        metrics_bind_address: BindAddress::Off,
+        health_probe_bind_address: BindAddress::Off,
+        ..Settings::default()
+    };
+    let metrics = |queue: &Queue| {
+        let metrics = || Arc::new(Metrics::new(queue));
+        OF_OPERATOR.get_or_init(metrics).clone()
+    };
+    let controller = Controller::start_with(&cluster, settings, metrics, |_| torch()).await;
+    let facts = ClusterFacts {
+        accelerators: Accelerators::new(["nvidia.com/gpu", "example.com/npu"]),
+        ..ClusterFacts::default()
+    };
+    let generations = controller.generations();
+    let generation = generations.generation((1, "1"), Renderer::new(torch(), facts).unwrap());
+    generations.replace(Held::only(generation));
+    let mut runtime = of_torch();
+    let jobs = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec/containers/0";
+    runtime.pointer_mut(jobs).unwrap()["resources"] =
+        json!({"requests": {"cpu": 32}, "limits": {"example.com/npu": 8}});
+    cluster.put(runtime);
+    let mut job = job("a", "bert", "torch", false);
+    job["spec"]["trainer"] = json!({"resourcesPerNode": {"requests": {"memory": "512Gi"}}});
+    cluster.put(job);
+    let mut job_set = of_reference(&cluster, "bert");
+    let node = "/spec/replicatedJobs/0/template/spec/template/spec/containers/0";
+    let index = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+    let node = job_set.pointer_mut(node).unwrap();
+    node["ports"] = json!([{"containerPort": 29500, "protocol": "TCP"}]);
+    node["resources"] = json!({
+        "requests": {"cpu": 32, "memory": "512Gi"}, "limits": {"example.com/npu": 8},
+    });
+    node["env"] = json!([
+        {"name": "PET_NNODES", "value": "2"},
+        {"name": "PET_NPROC_PER_NODE", "value": "1"},
+        {"name": "PET_NODE_RANK", "valueFrom": {"fieldRef": {"fieldPath": index}}},
+        {"name": "PET_MASTER_ADDR", "value": "bert-node-0-0.bert"},
+        {"name": "PET_MASTER_PORT", "value": "29500"},
+    ]);
+    cluster.put(job_set);
+    let page = || OF_OPERATOR.get().unwrap().shadow_page().unwrap_or_default();
+    cluster
+        .until("it is compared", |_| {
+            page().contains("TrainJob a/bert: listed")
+        })
+        .await;
+    for part in [
+        "partial-override: JobSet a/bert: spec.replicatedJobs[node]",
+        "env[PET_NPROC_PER_NODE].value",
+    ] {
+        assert!(page().contains(part), "{part}\n\n{}", page());
+    }
+    controller.stop().await;
 }

@@ -154,7 +154,112 @@ fn remove(object: &mut Value, field: &str, default: &Value) {
 
 #[cfg(test)]
 mod tests {
+    use trainyard_model::record::Accelerators;
+
     use super::*;
+
+    const OPERATORS: [&str; 2] = ["nvidia.com/gpu", "example.com/npu"];
+
+    /// Returns the rows that list a number of processes, on nodes with 8 of a resource and 32 CPUs, if a TrainJob requests this.
+    fn rows_of_processes(
+        accelerators: &Accelerators,
+        resource: &str,
+        per_node: &Value,
+        [ours, theirs]: [&str; 2],
+    ) -> Vec<&'static str> {
+        let jobs = |resources: Value, env: Value| {
+            let container = json!({"name": "node", "resources": resources, "env": env});
+            let pods = json!({"template": {"spec": {"containers": [container]}}});
+            let label =
+                json!({"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}});
+            json!([{"name": "node", "template": {"metadata": label, "spec": pods}}])
+        };
+        let requests = json!({"cpu": 32, resource: 8});
+        let given = jobs(json!({"requests": requests}), json!([]));
+        let runtime = json!({"spec": {
+            "mlPolicy": {"torch": {}}, "template": {"spec": {"replicatedJobs": given}},
+        }});
+        let job = json!({
+            "kind": "TrainJob", "metadata": {"name": "bert"}, "spec": {"trainer": {"resourcesPerNode": per_node}},
+        });
+        let subject = Subject {
+            job: &job,
+            runtime: &runtime,
+            documents: &[],
+            accelerators,
+        };
+        let made = |processes: &str| {
+            let mut requests = requests.clone();
+            requests["memory"] = "512Gi".into();
+            let env = json!([{"name": "PET_NPROC_PER_NODE", "value": processes}]);
+            let job_set = json!({
+                "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": "bert"},
+                "spec": {"replicatedJobs": jobs(json!({"requests": requests}), env)},
+            });
+            Answer {
+                objects: vec![job_set],
+                ..Answer::default()
+            }
+        };
+        let found = listed(subject, &made(ours), &made(theirs));
+        assert_eq!(found.len(), 1, "{found:?}");
+        found
+            .iter()
+            .flat_map(|one| one.rows.iter().map(|row| row.id))
+            .collect()
+    }
+
+    #[test]
+    fn the_operators_accelerators_are_counted_instead_of_the_default_ones() {
+        let memory = json!({"requests": {"memory": "512Gi"}});
+        let by_default = Accelerators::default();
+        let by_operator = Accelerators::new(OPERATORS);
+        let of = |accelerators, resource, sides| {
+            rows_of_processes(accelerators, resource, &memory, sides)
+        };
+        let npu = "example.com/npu";
+        let listed_as = ["partial-override", "accelerators"];
+        assert_eq!(of(&by_operator, npu, ["8", "1"]), listed_as);
+        assert_eq!(of(&by_operator, npu, ["32", "1"]), [""; 0]);
+        assert_eq!(of(&by_default, npu, ["32", "1"]), ["partial-override"]);
+        assert_eq!(of(&by_default, npu, ["8", "1"]), [""; 0]);
+        let tpu = "google.com/tpu";
+        assert_eq!(of(&by_default, tpu, ["8", "1"]), listed_as);
+        assert_eq!(of(&by_operator, tpu, ["32", "1"]), ["partial-override"]);
+        assert_eq!(of(&by_operator, tpu, ["8", "1"]), [""; 0]);
+    }
+
+    #[test]
+    fn a_resource_that_only_one_side_counts_is_listed_whatever_its_vendor() {
+        let of = |names: &[&str], resource: &str, sides| {
+            let accelerators = match names {
+                [] => Accelerators::default(),
+                names => Accelerators::new(names.iter().copied()),
+            };
+            rows_of_processes(&accelerators, resource, &Value::Null, sides)
+        };
+        assert_eq!(
+            of(&[], "huawei.com/Ascend910", ["8", "32"]),
+            ["accelerators"]
+        );
+        assert_eq!(
+            of(&OPERATORS, "example.com/npu", ["8", "32"]),
+            ["accelerators"]
+        );
+        // The reference counts GPUs that the operator's list lacks.
+        let others = ["example.com/npu"];
+        assert_eq!(
+            of(&others, "nvidia.com/gpu", ["32", "auto"]),
+            ["accelerators"]
+        );
+        // The names of an operator may match a share, which is never counted.
+        let all = ["nvidia.com/*"];
+        assert_eq!(
+            of(&all, "nvidia.com/gpumem", ["auto", "1"]),
+            ["accelerators"]
+        );
+        assert_eq!(of(&all, "nvidia.com/gpumem", ["8", "1"]), [""; 0]);
+    }
 
     #[test]
     fn what_servers_add_is_no_difference() {

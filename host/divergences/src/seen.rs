@@ -4,29 +4,31 @@ use std::ops::Deref;
 
 use serde_json::Value;
 use trainyard_api::yaml;
+use trainyard_model::record::Accelerators;
 
 use crate::answer::{Difference, Refusal};
 
-/// The documents of an input.
-pub struct Documents(Vec<Value>);
+/// The documents of an input, for a cluster with the default accelerators.
+pub struct Documents {
+    all: Vec<Value>,
+    accelerators: Accelerators,
+}
 
 impl Documents {
     /// The documents that can be parsed.
     pub fn read(text: &str) -> Self {
-        Self(
-            yaml::read(text)
-                .into_iter()
-                .flatten()
-                .map(|document| document.value)
-                .collect(),
-        )
+        let documents = yaml::read(text).into_iter().flatten();
+        Self {
+            all: documents.map(|document| document.value).collect(),
+            accelerators: Accelerators::default(),
+        }
     }
 
     /// Returns the name of the TrainJob to which the object belongs.
     fn train_job_of(&self, object: &str) -> &str {
         let plain = object.rsplit('/').next().unwrap_or_default();
         let jobs = self
-            .0
+            .all
             .iter()
             .filter(|document| document["kind"] == "TrainJob");
         let mut names = jobs.filter_map(|job| job["metadata"]["name"].as_str());
@@ -58,7 +60,7 @@ impl Documents {
         };
         let of_kind = |kind: &str, name: &str| {
             // Of duplicates, the last one counts.
-            self.0
+            self.all
                 .iter()
                 .rev()
                 .find(|document| document["kind"] == kind && is_named(document, name))
@@ -77,14 +79,15 @@ impl Documents {
                 subject: Subject {
                     job,
                     runtime,
-                    documents: &self.0,
+                    documents: &self.all,
+                    accelerators: &self.accelerators,
                 },
             }
         } else {
             // Any TrainJob of the runtime will do.
             let names_it =
                 |document: &&Value| document["kind"] == "TrainJob" && is_named_by(document, name);
-            let job = self.0.iter().find(names_it).unwrap_or(&Value::Null);
+            let job = self.all.iter().find(names_it).unwrap_or(&Value::Null);
             let runtime = of_kind(kind, name);
             Seen {
                 difference,
@@ -92,7 +95,8 @@ impl Documents {
                 subject: Subject {
                     job,
                     runtime,
-                    documents: &self.0,
+                    documents: &self.all,
+                    accelerators: &self.accelerators,
                 },
             }
         }
@@ -119,6 +123,8 @@ pub struct Subject<'d> {
     pub runtime: &'d Value,
     /// All documents of the input.
     pub documents: &'d [Value],
+    /// The resources that Trainyard counts as accelerators.
+    pub accelerators: &'d Accelerators,
 }
 
 impl<'d> Subject<'d> {

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::names;
 use trainyard_divergences::{listing::used, seen::Subject, table::fields_without_reference};
+use trainyard_model::record::Accelerators;
 
 use super::{
     compare::state,
@@ -101,7 +102,7 @@ pub(super) struct BackReport {
 
 impl BackReport {
     /// Looks at all TrainJobs that have not ended, and at all runtimes.
-    pub(super) fn new(source: &Source) -> Self {
+    pub(super) fn new(source: &Source, accelerators: &Accelerators) -> Self {
         let objects: BTreeMap<Key, &Value> = source.objects.iter().map(keyed).collect();
         let mut report = Self {
             objects: Vec::new(),
@@ -117,7 +118,7 @@ impl BackReport {
                 (None, of_runtime(&key.0, value))
             } else if input::is_train_job(object) && !is_over_or_of_another(value) {
                 report.train_jobs += 1;
-                of_train_job(value, &objects, &source.live)
+                of_train_job(value, &objects, &source.live, accelerators)
             } else {
                 continue;
             };
@@ -240,6 +241,7 @@ fn of_train_job(
     job: &Value,
     objects: &BTreeMap<Key, &Value>,
     live: &OwnedObjects,
+    accelerators: &Accelerators,
 ) -> (Option<&'static str>, Vec<Finding>) {
     let namespace = job.pointer("/metadata/namespace").and_then(Value::as_str);
     let key = reference_of(job, namespace.unwrap_or_default());
@@ -273,6 +275,7 @@ fn of_train_job(
         job,
         runtime,
         documents: &[],
+        accelerators,
     };
     let of_state = match state {
         "running" if may_be_trainyards => of_running(subject),

@@ -14,7 +14,7 @@ use trainyard_divergences::{
     live::{is_secret, listed, written},
     seen::Subject,
 };
-use trainyard_model::deadline::Deadline;
+use trainyard_model::{deadline::Deadline, record::Accelerators};
 use trainyard_render::{Catalog, InputJob, InputObject, Rendered, Renderer, Stopped};
 use trainyard_schema::Admission;
 
@@ -38,6 +38,7 @@ use crate::{
 pub(super) struct Comparison<'a> {
     catalog: Catalog,
     cluster: Option<&'a Cluster>,
+    accelerators: &'a Accelerators,
     live: OwnedObjects,
     /// TrainJobs and runtimes as their authors wrote them.
     originals: BTreeMap<Key, Value>,
@@ -55,6 +56,7 @@ impl<'a> Comparison<'a> {
         source: Source,
         namespace: &str,
         cluster: Option<&'a Cluster>,
+        accelerators: &'a Accelerators,
     ) -> Result<Self, ErrorList> {
         let Source {
             objects,
@@ -87,6 +89,7 @@ impl<'a> Comparison<'a> {
         let mut comparison = Self {
             catalog: Catalog::new([]).0,
             cluster,
+            accelerators,
             live,
             originals,
             limit_ranges,
@@ -169,7 +172,7 @@ impl<'a> Comparison<'a> {
             return;
         };
         if effect == Effect::Fails {
-            return add_to(&mut self.found, &self.originals, located);
+            return add_to(&mut self.found, &self.originals, self.accelerators, located);
         }
         let key = key_of_id(object);
         let finding = match effect {
@@ -191,7 +194,12 @@ impl<'a> Comparison<'a> {
                     .renderer
                     .runtime_problems(&job.train_job, &job.runtime, &job.namespace);
             for problem in &problems {
-                add_to(&mut self.found, &self.originals, &locate(job, problem));
+                add_to(
+                    &mut self.found,
+                    &self.originals,
+                    self.accelerators,
+                    &locate(job, problem),
+                );
             }
         }
         let mut report = DiffReport::default();
@@ -294,6 +302,7 @@ impl<'a> Comparison<'a> {
                 .or(current)
                 .unwrap_or(&Value::Null),
             documents: &ranges,
+            accelerators: self.accelerators,
         };
         if is_stand_in(job) {
             return of_runtime(job, subject, &rendered);

@@ -24,7 +24,7 @@ use self::{
 use crate::{
     args::{InputArgs, LoadArgs, ReportFormat},
     cluster::ClusterArgs,
-    load::LoadedPlugins,
+    load::{self, LoadedPlugins},
     output,
     report::{self as ending, ErrorList},
 };
@@ -86,7 +86,12 @@ fn diff(args: &DiffArgs) -> Result<u8, ErrorList> {
 
 fn back(args: &DiffArgs) -> Result<u8, ErrorList> {
     let (_, source) = read(args)?;
-    let report = BackReport::new(&source);
+    let policy = load::policy(
+        &args.load,
+        &args.load.plugins.policy,
+        &source.policy_plugins,
+    )?;
+    let report = BackReport::new(&source, &policy.facts().accelerators);
     match args.output {
         ReportFormat::Json => output::json(&report)?,
         ReportFormat::Table => output::lines(report.lines())?,
@@ -109,6 +114,7 @@ fn compared(
     source: Source,
     cluster: Option<&Cluster>,
 ) -> Result<DiffReport, ErrorList> {
-    let comparison = Comparison::new(source, args.input.namespace(), cluster)?;
+    let accelerators = &loaded.renderer.facts().accelerators;
+    let comparison = Comparison::new(source, args.input.namespace(), cluster, accelerators)?;
     comparison.run(loaded, args.input.limit.timeout)
 }

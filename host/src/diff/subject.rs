@@ -9,6 +9,7 @@ use trainyard_divergences::{
     live::listed,
     seen::Subject,
 };
+use trainyard_model::record::Accelerators;
 
 use super::{
     keys::{Key, key_of_id, reference_of},
@@ -19,13 +20,17 @@ use super::{
 pub(super) fn add_to(
     found: &mut BTreeMap<Key, Vec<Finding>>,
     originals: &BTreeMap<Key, Value>,
+    accelerators: &Accelerators,
     located: &Located,
 ) {
     let Some(object) = &located.location.object else {
         return;
     };
     let key = key_of_id(object);
-    let findings = refused(subject_of(originals, &key, &[]), vec![refusal(located)]);
+    let findings = refused(
+        subject_of(originals, &key, accelerators),
+        vec![refusal(located)],
+    );
     found.entry(key).or_default().extend(findings);
 }
 
@@ -33,21 +38,23 @@ pub(super) fn add_to(
 pub(super) fn subject_of<'s>(
     originals: &'s BTreeMap<Key, Value>,
     key: &Key,
-    documents: &'s [Value],
+    accelerators: &'s Accelerators,
 ) -> Subject<'s> {
     let own = originals.get(key).unwrap_or(&Value::Null);
     if key.0 != names::TRAIN_JOB {
         return Subject {
             job: &Value::Null,
             runtime: own,
-            documents,
+            documents: &[],
+            accelerators,
         };
     }
     let runtime = reference_of(own, key.1.as_deref().unwrap_or_default());
     Subject {
         job: own,
         runtime: originals.get(&runtime).unwrap_or(&Value::Null),
-        documents,
+        documents: &[],
+        accelerators,
     }
 }
 

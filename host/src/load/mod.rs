@@ -234,7 +234,11 @@ fn prepare(policy: Option<&Path>, cache: &CacheArgs) -> Result<(Policy, Loader),
 }
 
 /// Reads the operator's settings for the plugins of a command: files and directories, and PolicyPlugins of the input.
-fn policy(args: &LoadArgs, paths: &[PathBuf], objects: &[Object]) -> Result<Policy, ErrorList> {
+pub(crate) fn policy(
+    args: &LoadArgs,
+    paths: &[PathBuf],
+    objects: &[Object],
+) -> Result<Policy, ErrorList> {
     let declared = DeclaredPolicy::read(paths, objects)?;
     let policy = declared.into_policy(args.signed.signers()?)?;
     Ok(policy.for_process(args.plugins.feature_gates.clone(), None))

@@ -173,6 +173,7 @@ impl Run<'_> {
             job: &self.object,
             runtime,
             documents: &[],
+            accelerators: self.cluster.accelerators(),
         }
     }
 
@@ -201,11 +202,12 @@ impl Run<'_> {
         let (ours, theirs) = (answer(ours), answer(theirs));
         let (job, runtime) = (self.object.clone(), runtime.clone());
         // The objects can have many fields.
-        let compare = move |_: &Renderer, _: &Deadline| {
+        let compare = move |renderer: &Renderer, _: &Deadline| {
             let subject = Subject {
                 job: &job,
                 runtime: &runtime,
                 documents: &[],
+                accelerators: &renderer.facts().accelerators,
             };
             listed(subject, &ours, &theirs)
         };

@@ -3,44 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use trainyard_model::quantity::Quantity;
+use trainyard_model::{
+    quantity::Quantity,
+    record::{Accelerators, SHARES},
+};
 
 use super::container;
 use crate::seen::Seen;
-
-/// The extended resources that are accelerators; `*` is any ending.
-const ACCELERATORS: [&str; 18] = [
-    "amd.com/gpu",
-    "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore",
-    "aws.amazon.com/neurondevice",
-    "cambricon.com/mlu",
-    "deviceclass.resource.kubernetes.io/gpu*",
-    "google.com/tpu",
-    "gpu.intel.com/i915",
-    "gpu.intel.com/xe",
-    "habana.ai/gaudi",
-    "huawei.com/Ascend*",
-    "hygon.com/dcu",
-    "iluvatar.com/gpu",
-    "metax-tech.com/gpu",
-    "mthreads.com/gpu",
-    "nvidia.com/gpu",
-    "nvidia.com/gpu.shared",
-    "nvidia.com/mig-*",
-];
-
-/// The resources that are a part of an accelerator.
-const SHARES: [&str; 8] = [
-    "aliyun.com/gpu-mem",
-    "nvidia.com/gpucores",
-    "nvidia.com/gpumem",
-    "nvidia.com/gpumem-percentage",
-    "tencent.com/vcuda-core",
-    "tencent.com/vcuda-memory",
-    "volcano.sh/vgpu-cores",
-    "volcano.sh/vgpu-memory",
-];
 
 /// What a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -66,6 +35,7 @@ impl Devices {
             let counted = amounts.iter().filter(|(name, _)| is_counted(name));
             counted.map(|(_, amount)| amount).sum::<u64>()
         };
+        let is_accelerator = |name: &str| is_accelerator(name, seen.accelerators);
         let of_resources = sum(&is_accelerator);
         Self {
             of_resources,
@@ -86,13 +56,13 @@ impl Devices {
     }
 }
 
-fn is_accelerator(resource: &str) -> bool {
-    ACCELERATORS
-        .iter()
-        .any(|name| match name.strip_suffix('*') {
-            Some(start) => resource.starts_with(start),
-            None => *name == resource,
-        })
+/// Returns whether Trainyard counts a resource. A share of a device does not count, even if one of the operator's names matches it.
+pub(crate) fn is_accelerator(resource: &str, accelerators: &Accelerators) -> bool {
+    let is_named = |name: &str| match name.strip_suffix('*') {
+        Some(start) => resource.starts_with(start),
+        None => name == resource,
+    };
+    !SHARES.contains(&resource) && accelerators.names().any(is_named)
 }
 
 /// Returns the requests of a container, rounded up. A limit counts for a resource without a request.

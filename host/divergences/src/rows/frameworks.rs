@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     answer::Refusal,
-    expected::env,
+    expected::{devices::is_accelerator, env},
     seen::{Seen, Subject},
 };
 
@@ -76,13 +76,11 @@ pub(super) fn accelerators(seen: &Seen<'_>) -> bool {
 
 /// Whether a node requests something that is an accelerator for one side only.
 pub(crate) fn has_disputed_accelerators(seen: &Subject<'_>) -> bool {
-    // A resource that counts as an accelerator on only one side.
+    // The reference counts any name with `gpu`, and the amounts of GPU memory among these, so all but NVIDIA's whole GPUs are disputed.
     let disputed = |name: &str| {
-        let known = name.starts_with("nvidia.com/mig-")
-            || name.starts_with("google.com/")
-            || name.starts_with("aws.amazon.com/")
-            || name.starts_with("habana.ai/");
-        name.contains("gpu") && name != "nvidia.com/gpu" || known
+        let is_of_reference = name.contains("gpu");
+        is_of_reference && name != "nvidia.com/gpu"
+            || is_of_reference != is_accelerator(name, seen.accelerators)
     };
     let of_container = seen
         .node_containers()

@@ -69,7 +69,7 @@ pub const DEVICE_OF_RESOURCE: &str = "resource/";
 
 /// Shares of a device's memory or cores, which request a part of a device from schedulers of shared devices. On their own they mean that
 /// there is a device, but not how many.
-const SHARES: [&str; 8] = [
+pub const SHARES: [&str; 8] = [
     "nvidia.com/gpumem",
     "nvidia.com/gpumem-percentage",
     "nvidia.com/gpucores",

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 pub use self::{
     datum::{ContainerId, Datum},
-    devices::{Accelerators, DEVICE_OF_RESOURCE},
+    devices::{Accelerators, DEVICE_OF_RESOURCE, SHARES},
     entry_ref::{Change, EntryPath, EntryRef, EntryScope},
     field::{Field, Level, Permission},
     fields::{Entries, Entry, Fields},

@@ -30,6 +30,7 @@ use trainyard_model::{
     deadline::Deadline,
     lookup::{LookupAnswer, LookupKey},
     object::ObjectKind,
+    record::Accelerators,
 };
 use trainyard_render::Renderer;
 
@@ -110,6 +111,11 @@ impl<'a> LiveCluster<'a> {
             runtime_memory: None,
             answers: None,
         }
+    }
+
+    /// Returns the resources that count as accelerators.
+    pub(super) fn accelerators(&self) -> &Accelerators {
+        &self.pinned.generation().renderer().facts().accelerators
     }
 
     /// Returns the API of a kind in the TrainJob's namespace.
