@@ -49,7 +49,8 @@ fn fact(seen: &Seen<'_>, name: &str) -> Option<Value> {
 }
 
 pub(super) fn is_fact(seen: &Seen<'_>) -> bool {
-    let name = seen.path().strip_prefix("data.");
+    let name = seen.path().strip_prefix("data[");
+    let name = name.and_then(|name| name.strip_suffix(']'));
     let expected = name.and_then(|name| fact(seen, name));
     expected.is_some() && seen.ours() == expected.as_ref()
 }
@@ -240,7 +241,7 @@ fn group(seen: &Seen<'_>) -> Option<u64> {
 
 /// Whether the pods have what Flux needs, or what the runtime has instead.
 pub(super) fn is_of_pods(seen: &Seen<'_>) -> bool {
-    if seen.path().starts_with("data.") {
+    if seen.path().starts_with("data[") {
         return is_fact(seen);
     }
     if seen.path().contains(".affinity") {

@@ -86,7 +86,7 @@ pub(super) fn is_of_open_mpi(seen: &Seen<'_>) -> bool {
 
 /// Whether the slots are right, in the hostfile or in the environment.
 pub(super) fn has_slots(seen: &Seen<'_>) -> bool {
-    match seen.path().starts_with("data.") {
+    match seen.path().starts_with("data[") {
         true => is_hostfile(seen),
         false => is_of_open_mpi(seen),
     }
@@ -95,7 +95,7 @@ pub(super) fn has_slots(seen: &Seen<'_>) -> bool {
 /// Whether the launcher is one pod, and the others are the nodes.
 pub(super) fn has_nodes(seen: &Seen<'_>) -> bool {
     let path = seen.path();
-    if path.starts_with("data.") {
+    if path.starts_with("data[") {
         return is_hostfile(seen);
     }
     if path.ends_with(".replicas") {

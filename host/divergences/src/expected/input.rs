@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{form::form, seen::Seen};
+use crate::{difference::has_any_keys, form::form, seen::Seen};
 
 /// Returns the value at the path of a difference in an object in its normal form.
 pub(crate) fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
@@ -11,7 +11,13 @@ pub(crate) fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {
     }
     let mut members = object.as_object()?.iter();
     members.find_map(|(key, value)| {
-        let rest = path.strip_prefix(key.as_str())?;
+        // The key of a map is in brackets.
+        let in_brackets = || {
+            path.strip_prefix('[')?
+                .strip_prefix(&**key)?
+                .strip_prefix(']')
+        };
+        let rest = path.strip_prefix(&**key).or_else(in_brackets)?;
         let is_whole = rest.is_empty() || rest.starts_with(['.', '[']);
         let rest = rest.strip_prefix('.').unwrap_or(rest);
         at(value, rest).filter(|_| is_whole)
@@ -201,7 +207,11 @@ fn is_removed(seen: &Seen<'_>, layers: &[Value]) -> bool {
 }
 
 fn split_last(path: &str) -> Option<(&str, &str)> {
-    path.rsplit_once('.')
+    let key = path
+        .strip_suffix(']')
+        .and_then(|path| path.rsplit_once('['));
+    let of_map = key.filter(|(map, _)| has_any_keys(map.rsplit('.').next().unwrap_or_default()));
+    of_map.or_else(|| path.rsplit_once('.'))
 }
 
 fn any_object(value: &Value, test: &impl Fn(&Value) -> bool) -> bool {

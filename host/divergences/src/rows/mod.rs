@@ -104,7 +104,7 @@ pub(crate) const fn row(id: &'static str, place: fn(&Seen<'_>) -> bool) -> Row {
 fn is_of_devices(path: &str) -> bool {
     let ends = [".env[DMLC_NUM_WORKER].value", "_slots].value", "].command"];
     frameworks::is_of_accelerators(path)
-        || path.starts_with("data.")
+        || path.starts_with("data[")
         || ends.iter().any(|end| path.ends_with(end))
 }
 

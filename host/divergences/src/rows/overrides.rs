@@ -282,7 +282,7 @@ pub(super) fn kept_counts(seen: &Seen<'_>) -> bool {
 /// What the container `node` of a trainer has, and the trainer's number of nodes.
 pub(super) fn as_for_a_trainer(seen: &Seen<'_>) -> bool {
     let path = seen.path();
-    if path.starts_with("data.") {
+    if path.starts_with("data[") {
         // The row of the policy says what its file has.
         return false;
     }
