@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_divergences::difference::has_any_keys;
+use trainyard_divergences::maps::has_any_keys;
 
 /// A field that differs between two values.
 #[derive(Debug, PartialEq)]

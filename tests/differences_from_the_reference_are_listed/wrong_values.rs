@@ -83,9 +83,10 @@ fn is_found_in_group(input: &str, wrong: &Difference, objects: &[Value]) -> bool
         Some(_) if !value.is_null() && !is_amount(&value) => return true,
         Some(resource) => {
             let amounts = group["spec"]["minResources"].as_object_mut().unwrap();
+            let resource = resource.trim_matches(['[', ']']);
             match value {
-                Value::Null => amounts.remove(resource.trim_start_matches('.')),
-                value => amounts.insert(resource.trim_start_matches('.').to_owned(), value),
+                Value::Null => amounts.remove(resource),
+                value => amounts.insert(resource.to_owned(), value),
             };
         }
         None => group["spec"][path.trim_start_matches("spec.")] = value,

@@ -143,6 +143,7 @@ fn every_reason_is_in_the_table_of_the_page() {
     let sources = [
         include_str!("../src/plugins/status/active.rs"),
         include_str!("../src/plugins/status/conditions.rs"),
+        include_str!("../src/plugins/status/found.rs"),
     ];
     let texts = sources
         .iter()

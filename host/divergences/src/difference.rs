@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value};
 
 pub use crate::answer::{Answer, Difference, Refusal, Side};
-use crate::{answer::without_indices, normal::normal};
+use crate::{answer::without_indices, maps::has_any_keys, normal::normal};
 
 /// Returns the differences from the reference's answer that is most similar to Trainyard's.
 pub fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
@@ -189,29 +189,6 @@ fn fields(
         reference: theirs.cloned(),
         trainyard: ours.cloned(),
     });
-}
-
-/// The fields that are maps, whose keys their author chooses.
-const MAPS: [&str; 13] = [
-    "annotations",
-    "binaryData",
-    "capacity",
-    "data",
-    "labels",
-    "limits",
-    "matchLabels",
-    "minResources",
-    "nodeSelector",
-    "overhead",
-    "requests",
-    "stringData",
-    "volumeAttributes",
-];
-
-/// Returns whether a field of this name is a map, whose keys are in brackets in paths.
-#[must_use]
-pub fn has_any_keys(field: &str) -> bool {
-    MAPS.contains(&field)
 }
 
 fn is_by_key(map: &Map<String, Value>) -> bool {

@@ -6,7 +6,7 @@
 //! matchers, so that they report what the pages say.
 //!
 //! - `answer`: what a side makes of an input, and what a difference is. `normal` and `form` are the form in which objects are compared, and `difference`
-//!   compares them;
+//!   compares them. `maps` says which fields have keys that their author chooses;
 //! - `seen`: a difference with its TrainJob and its runtime, for the matchers;
 //! - `expected`: what Trainyard's value has to be there;
 //! - `rows`: the matchers, and `plugins` those of the policies. `listing` has all of them, and `table` what the pages say about them;
@@ -23,6 +23,7 @@ mod expected;
 mod form;
 pub mod listing;
 pub mod live;
+pub mod maps;
 mod normal;
 pub mod plugins;
 pub mod rows;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{difference::has_any_keys, form::form, seen::Seen};
+use crate::{form::form, maps::has_any_keys, seen::Seen};
 
 /// Returns the value at the path of a difference in an object in its normal form.
 pub(crate) fn at<'v>(object: &'v Value, path: &str) -> Option<&'v Value> {

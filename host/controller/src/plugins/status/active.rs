@@ -5,7 +5,7 @@ use trainyard_config::policy_plugin::{ConditionStatus, Stage};
 use super::{
     KnownRevision, StatusFacts,
     account::{Account, InRevision, Use},
-    conditions::{BUILT_IN_IS_NEWER, DISABLED, Found, GATE_OFF, IS_DISABLED, SKIPPED, of},
+    found::{BUILT_IN_IS_NEWER, DISABLED, Found, GATE_OFF, IS_DISABLED, SKIPPED, of},
 };
 use crate::plugins::{
     difference::is_same,

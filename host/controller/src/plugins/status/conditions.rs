@@ -8,6 +8,7 @@ use super::{
     PausedPlugin, StatusFacts,
     account::{Account, Use},
     active::active,
+    found::{BUILT_IN_IS_NEWER, DISABLED, Found, GATE_OFF, IS_DISABLED, SKIPPED, of},
 };
 use crate::plugins::{PluginCondition, Problem, Verified, objects::PolicyPluginState, written};
 
@@ -43,21 +44,6 @@ pub(super) fn conditions(
         }
     });
     conditions.collect()
-}
-
-/// The reason if a built-in plugin is used, because it is as new as the one of the PolicyPlugin.
-pub(super) const BUILT_IN_IS_NEWER: &str = "BuiltInIsNewer";
-
-/// The reasons if a loaded revision does not have the plugin.
-pub(super) const SKIPPED: &str = "Skipped";
-pub(super) const GATE_OFF: &str = "GateOff";
-pub(super) const DISABLED: &str = "Disabled";
-pub(super) const IS_DISABLED: &str = "spec.disabled is true";
-
-pub(super) type Found = (ConditionStatus, String, String);
-
-pub(super) fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Found {
-    (status, reason.to_owned(), message.into())
 }
 
 /// Returns a condition that follows from resolving and loading the plugin.

@@ -3,6 +3,7 @@
 mod account;
 mod active;
 mod conditions;
+mod found;
 mod train_jobs;
 
 use std::{collections::BTreeMap, sync::Arc};
