@@ -22,8 +22,12 @@ fn run(arguments: &[&str], file: &Path) -> String {
 #[test]
 #[ignore = "needs Go: `make test-chart`"]
 fn alerts_are_valid_and_fire() {
-    let checked = run(&["check", "rules", "--lint-fatal"], &root().join(ALERTS));
-    assert!(checked.contains("SUCCESS: 20 rules found"), "{checked}");
+    let alerts = root().join(ALERTS);
+    let rules = fs::read_to_string(&alerts).unwrap();
+    let rules = rules.matches("- alert:").count();
+    let checked = run(&["check", "rules", "--lint-fatal"], &alerts);
+    let found = format!("SUCCESS: {rules} rules found");
+    assert!(checked.contains(&found), "{checked}");
     run(
         &["test", "rules"],
         &root().join("tests/cluster/promtool/alerts.yaml"),
