@@ -20,7 +20,7 @@ use trainyard_cluster::{Act, Call, Test, Trainyard, eventually};
 use crate::common::{Case, Disturbed, Scenario};
 
 /// The deadline of the overdue TrainJob, which is long enough for it to run first.
-const DEADLINE: Duration = Duration::from_secs(6);
+const DEADLINE: Duration = Duration::from_secs(12);
 
 /// The time at which the controller is killed: before or after the call with this number.
 #[derive(Clone, Copy, Debug)]
