@@ -5,8 +5,8 @@
 //! difference without a row. `trainyard diff` and the controller's shadow mode compare what the reference made in a cluster, with the same
 //! matchers, so that they report what the pages say.
 //!
-//! - `answer`: what a side makes of an input, and what a difference is. `normal` and `form` are the form in which objects are compared, and `difference`
-//!   compares them. `maps` says which fields have keys that their author chooses;
+//! - `answer`: what a side makes of an input, and what a difference is. `normal` and `form` are the form in which objects are compared, and
+//!   `difference` compares them. `maps` says which fields have keys that their author chooses;
 //! - `seen`: a difference with its TrainJob and its runtime, for the matchers;
 //! - `expected`: what Trainyard's value has to be there;
 //! - `rows`: the matchers, and `plugins` those of the policies. `listing` has all of them, and `table` what the pages say about them;

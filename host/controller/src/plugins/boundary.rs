@@ -177,8 +177,8 @@ impl fmt::Display for PluginCondition {
 /// Loads sets of plugins.
 pub trait PluginLoader: Send + Sync {
     /// Loads the built-in plugins with these plugins of a revision, and checks them against each other. Built-in plugins that no plugin of the
-    /// revision replaces or configures are as shipped. Those that are disabled are not loaded. A plugin of one of the generations is used again if its content and settings are the
-    /// same. It may take minutes, and is called on a thread of its own.
+    /// revision replaces or configures are as shipped. Those that are disabled are not loaded. A plugin of one of the generations is used again
+    /// if its content and settings are the same. It may take minutes, and is called on a thread of its own.
     ///
     /// # Errors
     /// What is wrong with which plugins. In the mode [`Mode::Lenient`], plugins that are not loaded, or that conflict with others, are skipped

@@ -86,6 +86,9 @@ impl Proposed {
     /// Whether PolicyPlugins of a revision have changed, and no other one is made because something is wrong with one of them. What cannot be
     /// resolved may be an addition to it.
     pub(super) fn is_outdated(&self, spec: &PluginRevisionSpec) -> bool {
+        if !self.is_stopped() {
+            return false;
+        }
         let of = |name: &str| spec.plugins.iter().find(|it| it.name == name);
         let mut proposed = self.plugins.iter();
         let differs = proposed.any(|(name, it)| {
@@ -94,7 +97,7 @@ impl Proposed {
         });
         let mut plugins = spec.plugins.iter();
         let is_deleted = plugins.any(|it| !self.plugins.contains_key(&it.name));
-        self.is_stopped() && (differs || is_deleted)
+        differs || is_deleted
     }
 
     /// Whether the content of a plugin is waited for.

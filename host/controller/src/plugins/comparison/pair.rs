@@ -19,7 +19,7 @@ pub(super) type Rendered = [Result<Vec<Value>, ReconcileError>; 2];
 pub(super) enum Pair {
     /// Neither differs, or both refuse it.
     Same,
-    /// The fields of its objects that differ.
+    /// The fields of its objects that differ, each once.
     Differs(Vec<String>),
     /// Only the newer generation refuses it.
     Refused,

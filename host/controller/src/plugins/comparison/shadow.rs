@@ -1,9 +1,6 @@
 //! How all runtimes and the newest TrainJobs are rendered, before a revision gets to a share of the namespaces.
 
-use std::{
-    collections::{BTreeMap, HashSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use trainyard_config::policy_plugin::{ShadowDifference, ShadowSummary};
 
@@ -71,7 +68,7 @@ impl Comparer {
                 }
                 Pair::Differs(differing) => {
                     summary.differing += 1;
-                    for field in differing.iter().collect::<HashSet<_>>() {
+                    for field in differing {
                         note(&mut fields, field, changed, &subject.name);
                     }
                 }
