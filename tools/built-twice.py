@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Counts the external packages that cargo builds more than once for the commands of the Makefile, and fails if there are any.
 
-Two builds of one target are two files with different hashes in their names. A package that clippy checks and that tests build counts once
-for each, because the profiles require it. Missing builds are built first; if the commands have already run, this takes seconds.
+A package that clippy checks and that tests build counts once for each, because the profiles require it. Nothing is built: cargo prints what it
+would build, an option that it has only with RUSTC_BOOTSTRAP.
 """
 
 import collections
+import functools
 import json
 import os
 import re
@@ -28,43 +29,41 @@ def commands():
     return found
 
 
-def artifacts(command):
-    """Yields cargo's message for each artifact that the command needs."""
-    words, _, for_program = command.partition(" -- ")
-    words = [*shlex.split(words), "--message-format=json"]
-    if words[1] == "test":
-        words += [] if "--no-run" in words else ["--no-run"]
-    elif for_program:
-        # Flags of clippy: with other flags, it would check our own crates again.
-        words += ["--", *shlex.split(for_program)]
+def units(command):
+    """Yields each unit of work of the command, with what tells it from others: itself and all that it depends on."""
+    words = shlex.split(command.partition(" -- ")[0])
+    # Clippy is a wrapper around this.
+    words = ["check" if word == "clippy" else word for word in words if word != "--no-run"]
     words[0] = os.environ.get("CARGO", "cargo")
-    output = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout
-    for line in output.splitlines():
-        message = json.loads(line)
-        if message["reason"] == "compiler-artifact":
-            yield message
+    words += ["--unit-graph", "-Zunstable-options"]
+    environment = dict(os.environ, RUSTC_BOOTSTRAP="1")
+    output = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True, env=environment).stdout
+    graph = json.loads(output)["units"]
 
+    @functools.cache
+    def identity(index):
+        unit = dict(graph[index])
+        dependencies = unit.pop("dependencies")
+        # `dev` and `test` build the same.
+        unit["profile"] = dict(unit["profile"], name=None)
+        return hash((json.dumps(unit, sort_keys=True), *sorted(identity(it["index"]) for it in dependencies)))
 
-def kind_of(message):
-    """Returns the kind of build: checking a library writes only metadata."""
-    is_checked = all(name.endswith(".rmeta") for name in message["filenames"])
-    return "check" if is_checked else "build"
+    for index, unit in enumerate(graph):
+        yield unit, identity(index)
 
 
 def main():
     os.chdir(os.path.join(os.path.dirname(__file__), ".."))
     builds = collections.defaultdict(dict)
     for command, name in commands().items():
-        for message in artifacts(command):
-            target = message["target"]
-            if "registry+" in message["package_id"]:
-                package = message["package_id"].rsplit("#", 1)[-1]
-                key = (package, target["name"], kind_of(message))
-                files = tuple(sorted(message["filenames"]))
-                builds[key].setdefault(files, (name, message["features"]))
+        for unit, identity in units(command):
+            if "registry+" in unit["pkg_id"] and unit["mode"] != "run-custom-build":
+                package = unit["pkg_id"].rsplit("#", 1)[-1]
+                key = (package, unit["target"]["name"], unit["mode"])
+                builds[key].setdefault(identity, (name, unit["features"]))
     twice = {key: found for key, found in builds.items() if len(found) > 1}
-    for (package, target, kind), found in sorted(twice.items()):
-        print(f"{package}: {target} ({kind}):")
+    for (package, target, mode), found in sorted(twice.items()):
+        print(f"{package}: {target} ({mode}):")
         common = set.intersection(*(set(features) for _, features in found.values()))
         for name, features in found.values():
             own = ", ".join(sorted(set(features) - common)) or "no feature of its own"

@@ -70,6 +70,9 @@ pub const PLUGINS_ANNOTATION: &str = "trainyard.dev/plugins";
 /// them. It is written if plugins are declared in the cluster.
 pub const RENDERED_WITH_ANNOTATION: &str = PLUGINS_ANNOTATION;
 
+/// Annotation of a JobSet: the name of the PluginRevision that it was rendered with. It is written if plugins are declared in the cluster.
+pub const REVISION_ANNOTATION: &str = "trainyard.dev/plugin-revision";
+
 /// Annotation on a TrainJob: the names of plugins that are active for every TrainJob and that it disables for itself, separated by commas.
 pub const DISABLED_PLUGINS_ANNOTATION: &str = "trainyard.dev/disabled-plugins";
 /// Annotation on a TrainJob: values for parameters of plugins that its runtime activates, by plugin, as JSON.

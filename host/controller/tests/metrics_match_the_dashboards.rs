@@ -392,7 +392,7 @@ fn every_metric_is_documented() {
     metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));
     metrics.count_held_text_with(|| vec![("TrainJob", vec![(None, 1)])]);
     metrics.show_shadow(&Arc::default());
-    metrics.set_revision_stage(Some("Running".to_owned()));
+    metrics.set_revision_stage(Some(("Running", "Completed")));
     metrics.plugins_not_loaded(["rdma"].into_iter());
     metrics.set_inactive_policies([("rdma", "Retrying")].into_iter());
     let text = metrics.text().unwrap();

@@ -117,7 +117,7 @@ async fn start_measured(
 
 fn generation(
     generations: &Generations,
-    number: i64,
+    number: u64,
     plugins: Vec<Arc<dyn Plugin>>,
 ) -> Arc<Generation> {
     let renderer = Renderer::new(plugins, ClusterFacts::default()).unwrap();
@@ -143,7 +143,7 @@ fn skipped() -> SkippedPlugin {
 }
 
 /// Replaces the running plugins.
-fn replace(controller: &Controller, number: i64, plugins: Vec<Arc<dyn Plugin>>) {
+fn replace(controller: &Controller, number: u64, plugins: Vec<Arc<dyn Plugin>>) {
     let generations = controller.generations();
     generations.replace(Held::only(generation(generations, number, plugins)));
 }

@@ -162,7 +162,10 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
         assert!(!text.contains("2.0.0"), "{text}");
     }
     let metrics = world.metrics().text().unwrap();
-    assert!(metrics.contains(r#"trainyard_plugin_revision_stage{stage="Share"} 1"#));
+    assert!(
+        metrics
+            .contains(r#"trainyard_plugin_revision_stage{stage="Share",reason="Progressing"} 1"#)
+    );
     world.until_stage(2, "Running").await;
     world.until_stamped(LATE, "queued", "2.0.0").await;
     world

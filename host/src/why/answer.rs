@@ -60,7 +60,7 @@ impl Answer {
             plugins: plugins::used(
                 facts.job_set.as_ref(),
                 facts.snapshot.as_ref(),
-                &facts.revisions,
+                facts.revision.as_ref(),
             ),
             events: events::last(if ended { &[] } else { &facts.events }),
             unread: facts.unread.clone(),

@@ -1,9 +1,11 @@
 //! The plugins that the JobSet of a TrainJob was rendered with.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
-use trainyard_api::names::{RENDERED_WITH_ANNOTATION, STARTED_ANNOTATION};
-use trainyard_controller::reconcile::MANAGER;
+use trainyard_api::names::{RENDERED_WITH_ANNOTATION, REVISION_ANNOTATION, SNAPSHOT_ANNOTATION};
+use trainyard_controller::reconcile::Snapshot;
 
 use crate::live_objects::{annotation, items, text};
 
@@ -24,85 +26,38 @@ pub(super) struct UsedPlugin {
     revision: Option<String>,
 }
 
-/// The stages of a revision that TrainJobs have been rendered with.
-const USED: [&str; 4] = ["Share", "Running", "Previous", "RolledBack"];
-
 /// Whether a JobSet notes its plugins.
 pub(super) fn are_noted(job_set: &Value) -> bool {
     annotation(job_set, RENDERED_WITH_ANNOTATION).is_some()
 }
 
-/// Returns the plugins of a JobSet.
+/// Returns the name of the PluginRevision that a JobSet was rendered with.
+pub(super) fn revision_of(job_set: &Value) -> Option<&str> {
+    annotation(job_set, REVISION_ANNOTATION)
+}
+
+/// Returns the plugins of a JobSet, with what its snapshot and its revision say of them, as far as these can be read.
 pub(super) fn used(
     job_set: Option<&Value>,
     snapshot: Option<&Value>,
-    revisions: &[Value],
+    revision: Option<&Value>,
 ) -> Vec<UsedPlugin> {
-    let noted = job_set.and_then(|job_set| annotation(job_set, RENDERED_WITH_ANNOTATION));
-    let each = noted.unwrap_or_default().split(',');
-    let plugins: Vec<_> = each.filter_map(|plugin| plugin.split_once('@')).collect();
-    // The snapshot of a TrainJob that has started is not written again, but its JobSet is.
-    let is_started = |job_set: &&Value| annotation(job_set, STARTED_ANNOTATION).is_some();
-    let rendered = match job_set.filter(is_started) {
-        Some(_) => snapshot.or(job_set),
-        None => job_set,
+    let Some(job_set) = job_set else {
+        return Vec::new();
     };
-    let revision = rendered_with(rendered.and_then(written), &plugins, revisions);
-    let plan = snapshot.and_then(|snapshot| text(snapshot, "/data/plan"));
-    let plan: Value = plan
-        .and_then(|plan| serde_json::from_str(plan).ok())
-        .unwrap_or_default();
-    let plugins = plugins.into_iter();
+    let noted = annotation(job_set, RENDERED_WITH_ANNOTATION).unwrap_or_default();
+    let plan = snapshot.and_then(|snapshot| plan(job_set, snapshot));
+    let plugins = noted.split(',').filter_map(|plugin| plugin.split_once('@'));
     plugins
-        .map(|(name, digest)| UsedPlugin::of((name, digest), &plan, revision))
+        .map(|plugin| UsedPlugin::of(plugin, plan.as_ref(), (revision_of(job_set), revision)))
         .collect()
 }
 
-/// Returns when the controller wrote an object last.
-fn written(object: &Value) -> Option<&str> {
-    items(object, "/metadata/managedFields")
-        .filter(|fields| text(fields, "/manager") == Some(MANAGER))
-        .filter_map(|fields| text(fields, "/time"))
-        .max()
-}
-
-/// Returns the revision that a JobSet with these plugins was rendered with: the newest one with their content that was used, and that existed
-/// when the rendering was written.
-fn rendered_with<'r>(
-    written: Option<&str>,
-    plugins: &[(&str, &str)],
-    revisions: &'r [Value],
-) -> Option<&'r Value> {
-    let fits = |revision: &&Value| {
-        let created = text(revision, "/metadata/creationTimestamp");
-        let found = plugins
-            .iter()
-            .map(|(name, digest)| content(revision, name, digest));
-        let found: Vec<_> = found.collect();
-        text(revision, "/status/stage").is_some_and(|stage| USED.contains(&stage))
-            && written.is_none_or(|written| created <= Some(written))
-            && found.contains(&Content::Same)
-            && !found.contains(&Content::Other)
-    };
-    let number = |revision: &&Value| revision.pointer("/spec/number").and_then(Value::as_u64);
-    revisions.iter().filter(fits).max_by_key(number)
-}
-
-/// Whether a revision has the content of a plugin.
-#[derive(Debug, PartialEq, Eq)]
-enum Content {
-    Same,
-    Other,
-    /// It does not say: the plugin is built in.
-    Unknown,
-}
-
-fn content(revision: &Value, name: &str, digest: &str) -> Content {
-    match plugin_of(revision, "/spec/plugins", name).and_then(|plugin| text(plugin, "/digest")) {
-        None => Content::Unknown,
-        Some(found) if has_digits(found, digest) => Content::Same,
-        Some(_) => Content::Other,
-    }
+/// Returns the plan in a snapshot, if it is the one that the JobSet was applied with: others may edit ConfigMaps.
+fn plan(job_set: &Value, snapshot: &Value) -> Option<Value> {
+    let data = BTreeMap::deserialize(snapshot.get("data")?).ok()?;
+    let is_its = annotation(job_set, SNAPSHOT_ANNOTATION)? == Snapshot::digests(&data);
+    is_its.then(|| serde_json::from_str(data.get("plan")?).ok())?
 }
 
 /// Whether a digest begins with these digits.
@@ -117,22 +72,29 @@ fn plugin_of<'v>(value: &'v Value, list: &str, name: &str) -> Option<&'v Value> 
 }
 
 impl UsedPlugin {
-    fn of((name, digest): (&str, &str), plan: &Value, revision: Option<&Value>) -> Self {
-        let declared = revision.and_then(|revision| plugin_of(revision, "/spec/plugins", name));
-        let revision = revision.filter(|_| declared.is_some());
-        let planned = plugin_of(plan, "/plugins", name).filter(|planned| {
-            text(planned, "/digest").is_some_and(|found| has_digits(found, digest))
-        });
-        let version = planned.or(declared).and_then(|it| text(it, "/version"));
-        let signer = revision.and_then(|it| it.pointer("/status/signers")?.get(name)?.as_str());
+    fn of(
+        (name, digest): (&str, &str),
+        plan: Option<&Value>,
+        (of, revision): (Option<&str>, Option<&Value>),
+    ) -> Self {
+        let has_digits =
+            |of: &&Value| text(of, "/digest").is_some_and(|found| has_digits(found, digest));
+        let declared = revision.and_then(|it| plugin_of(it, "/spec/plugins", name));
+        let content = declared.filter(has_digits);
+        let planned = plan.and_then(|plan| plugin_of(plan, "/plugins", name));
+        let version = content.or(planned.filter(has_digits));
+        let signers = content
+            .and(revision)
+            .and_then(|it| it.pointer("/status/signers"));
         let owned = |text: &str| text.to_owned();
         Self {
             name: name.to_owned(),
             digest: digest.to_owned(),
-            version: version.map(owned),
-            signer: signer.map(owned),
-            revision: revision
-                .and_then(|it| text(it, "/metadata/name"))
+            version: version.and_then(|it| text(it, "/version")).map(owned),
+            signer: signers.and_then(|it| it.get(name)?.as_str()).map(owned),
+            // A built-in plugin that no PolicyPlugin configures is that of the controller.
+            revision: of
+                .filter(|_| revision.is_none() || declared.is_some())
                 .map(owned),
         }
     }
@@ -159,64 +121,60 @@ mod tests {
 
     use super::*;
 
-    /// A revision with a version of `stamp`, as old as its number.
-    fn revision(number: u64, stage: &str, digest: &str) -> Value {
+    /// A revision with a version of `stamp`.
+    fn revision(digest: &str) -> Value {
         json!({
-            "metadata": {"name": format!("rev-{number}"), "creationTimestamp": format!("2026-01-01T00:0{number}:00Z")},
-            "spec": {"number": number, "plugins": [
+            "metadata": {"name": "rev-3-0123456789abcdef"},
+            "spec": {"number": 3, "plugins": [
                 {"name": "stamp", "digest": format!("sha256:{digest}"), "version": "2.0.0"}, {"name": "torch"},
             ]},
-            "status": {"stage": stage, "signers": {"stamp": "acme"}},
+            "status": {"stage": "RolledBack", "signers": {"stamp": "acme"}},
         })
     }
 
+    fn lines(job_set: &Value, snapshot: Option<&Value>, revision: Option<&Value>) -> Vec<String> {
+        let used = used(Some(job_set), snapshot, revision);
+        used.iter().map(UsedPlugin::line).collect()
+    }
+
     #[test]
-    fn revision_is_the_one_that_the_job_set_was_rendered_with() {
-        const SAME: &str = "ff36a9d77be90000";
-        let written = |time: &str| {
-            json!({"metadata": {
-                "annotations": {RENDERED_WITH_ANNOTATION: "stamp@ff36a9d77be9,mpi@0123456789ab"},
-                "managedFields": [{"manager": MANAGER, "time": time}, {"manager": "jobset", "time": "2027-01-01T00:00:00Z"}],
-            }})
-        };
-        let all = [
-            revision(2, "Previous", "00000000"),
-            revision(3, "Previous", SAME),
-            revision(4, "RolledBack", SAME),
-            revision(6, "Superseded", SAME),
-            revision(7, "Running", SAME),
-        ];
-        for (time, of) in [
-            ("2026-01-01T00:02:30Z", None),
-            ("2026-01-01T00:03:00Z", Some("rev-3")),
-            ("2026-01-01T00:06:30Z", Some("rev-4")),
-            ("2026-01-01T00:07:30Z", Some("rev-7")),
-        ] {
-            let used = used(Some(&written(time)), None, &all);
-            let lines: Vec<_> = used.iter().map(UsedPlugin::line).collect();
-            let more = of.map(|of| format!(", version 2.0.0, signed by acme, of {of}"));
-            let stamp = format!("stamp@ff36a9d77be9{}", more.unwrap_or_default());
-            // What is built in is that of the controller.
-            assert_eq!(lines, [stamp, "mpi@0123456789ab".to_owned()], "{time}");
-        }
-        assert_eq!(used(None, None, &all), []);
-        // It has started, and was suspended much later.
-        let mut started = written("2026-01-01T00:07:30Z");
-        started["metadata"]["annotations"][STARTED_ANNOTATION] = json!("true");
-        let plan = json!({"plugins": [
-            {"name": "stamp", "version": "2.0.0", "digest": format!("sha256:{SAME}")},
-            {"name": "mpi", "version": "0.1.0", "digest": "sha256:0123456789abcdef"},
-        ]});
-        let mut snapshot = written("2026-01-01T00:03:00Z");
-        snapshot["data"] = json!({"plan": plan.to_string()});
-        let used = used(Some(&started), Some(&snapshot), &all);
-        let lines: Vec<_> = used.iter().map(UsedPlugin::line).collect();
-        assert_eq!(
-            lines,
-            [
-                "stamp@ff36a9d77be9, version 2.0.0, signed by acme, of rev-3",
-                "mpi@0123456789ab, version 0.1.0",
-            ]
+    fn plugins_are_those_of_the_revision_that_the_job_set_names() {
+        const DIGEST: &str = "ff36a9d77be90000";
+        let mut job_set = json!({"metadata": {"annotations": {
+            RENDERED_WITH_ANNOTATION: "mpi@0123456789ab,stamp@ff36a9d77be9,torch@1123456789ab",
+            REVISION_ANNOTATION: "rev-3-0123456789abcdef",
+        }}});
+        let of = ", of rev-3-0123456789abcdef";
+        let line = |plugin: &str, more: &[&str]| format!("{plugin}{}", more.concat());
+        let (mpi, stamp, torch) = (
+            "mpi@0123456789ab",
+            "stamp@ff36a9d77be9",
+            "torch@1123456789ab",
         );
+        let found = lines(&job_set, None, Some(&revision(DIGEST)));
+        let known = line(stamp, &[", version 2.0.0, signed by acme", of]);
+        // What no PolicyPlugin declares is that of the controller.
+        assert_eq!(found, [mpi.to_owned(), known, line(torch, &[of])]);
+        // An object of that name that another client made says nothing of another content.
+        let found = lines(&job_set, None, Some(&revision("00000000")));
+        assert_eq!(found[1], line(stamp, &[of]));
+        // Few users may read revisions.
+        let found = lines(&job_set, None, None);
+        assert_eq!(found, [mpi, stamp, torch].map(|plugin| line(plugin, &[of])));
+        let plan = json!({"plugins": [
+            {"name": "stamp", "version": "2.0.0", "digest": format!("sha256:{DIGEST}")},
+            {"name": "mpi", "version": "0.1.0", "digest": "sha256:0123456789abcdef"},
+            {"name": "torch", "version": "0.1.0", "digest": "sha256:00000000"},
+        ]});
+        let data = BTreeMap::from([("plan".to_owned(), plan.to_string())]);
+        let snapshot = json!({"data": data});
+        // Anybody could have written it.
+        assert_eq!(lines(&job_set, Some(&snapshot), None), found);
+        job_set["metadata"]["annotations"][SNAPSHOT_ANNOTATION] = json!(Snapshot::digests(&data));
+        let found = lines(&job_set, Some(&snapshot), None);
+        assert_eq!(found[0], line(mpi, &[", version 0.1.0", of]));
+        assert_eq!(found[1], line(stamp, &[", version 2.0.0", of]));
+        assert_eq!(found[2], line(torch, &[of]));
+        assert_eq!(used(None, None, None), []);
     }
 }

@@ -23,8 +23,8 @@ pub(super) struct Facts {
     pub(super) workloads: Option<Vec<Value>>,
     /// The snapshot, if the JobSet notes its plugins and it can be read.
     pub(super) snapshot: Option<Value>,
-    /// The PluginRevisions, if the JobSet notes its plugins and they can be read.
-    pub(super) revisions: Vec<Value>,
+    /// The PluginRevision that the JobSet was rendered with, if it can be read.
+    pub(super) revision: Option<Value>,
     /// What could not be read, and why.
     pub(super) unread: Vec<String>,
 }
@@ -68,9 +68,11 @@ impl Facts {
             };
             let snapshot = objects.get(CONFIG_MAP, &Snapshot::name(name)).await;
             facts.snapshot = snapshot.ok().flatten();
-            // They only add to what the JobSet notes, and few users may read them.
-            let revisions = of_cluster.list(PLUGIN_REVISION, Selection::default()).await;
-            facts.revisions = revisions.map(|(found, _)| found).unwrap_or_default();
+            // It only adds to what the JobSet notes, and few users may read it.
+            if let Some(name) = facts.job_set.as_ref().and_then(plugins::revision_of) {
+                let revision = of_cluster.get(PLUGIN_REVISION, name).await;
+                facts.revision = revision.ok().flatten();
+            }
         }
         facts.events = facts.read_events(objects, name, &uid).await;
         let labels = facts.train_job.pointer("/metadata/labels");

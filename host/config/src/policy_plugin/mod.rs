@@ -18,7 +18,7 @@ pub use crd::{Crd, CrdError};
 pub use object::{PolicyPlugin, schema};
 pub use revision::{
     BuiltInOrigin, FORMAT, FileOrigin, OciOrigin, Origin, PluginRevisionSpec, PluginRevisionStatus,
-    Replica, ResolvedPlugin, RevisionError, ShadowDifference, ShadowSummary, Stage,
+    Replica, ResolvedPlugin, RevisionError, ShadowDifference, ShadowSummary, Stage, revision_name,
 };
 pub use spec::{FileSource, OciSource, PolicyPluginSpec, SetLimits, Source};
 pub use status::{

@@ -251,14 +251,19 @@ impl PluginRevisionSpec {
         canonical_digest(&json!({ "format": self.format, "plugins": plugins }))
     }
 
-    /// Returns the name of the object: `rev-NUMBER-HASH`, with the first digits of the hash.
+    /// Returns the name of the object ([`revision_name`]).
     #[must_use]
     pub fn name(&self) -> String {
-        let hash = self.hash();
-        let digits = hash.trim_start_matches("sha256:");
-        let digits = digits.get(..NAME_DIGITS).unwrap_or(digits);
-        format!("rev-{}-{digits}", self.number)
+        revision_name(self.number, &self.hash())
     }
+}
+
+/// Returns the name of the PluginRevision with this number and hash: `rev-NUMBER-HASH`, with the first digits of the hash.
+#[must_use]
+pub fn revision_name(number: u64, hash: &str) -> String {
+    let digits = hash.trim_start_matches("sha256:");
+    let digits = digits.get(..NAME_DIGITS).unwrap_or(digits);
+    format!("rev-{number}-{digits}")
 }
 
 /// How far the rollout of the revision is.

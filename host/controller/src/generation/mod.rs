@@ -18,6 +18,7 @@ pub(crate) use common_inputs::CommonInputs;
 pub(crate) use held::Pinned;
 pub use held::{Held, Rolling};
 use tokio::sync::watch;
+use trainyard_config::policy_plugin::revision_name;
 use trainyard_model::{
     facts::HostFacts,
     plan::{Plan, PlannedPlugin},
@@ -28,7 +29,9 @@ use crate::rbac::{EmittedKinds, Reach};
 
 /// A set of loaded plugins, with everything that follows from it.
 pub struct Generation {
-    number: i64,
+    number: u64,
+    /// The name of its revision; `None` for the plugins that were loaded at the start.
+    revision: Option<String>,
     renderer: Renderer,
     plan: Arc<str>,
     /// How the objects that the plugins look up are watched.
@@ -42,7 +45,7 @@ pub struct Generation {
 impl Generation {
     /// Returns a generation whose TrainJobs share the inputs that `common` makes of the plugins and the digest of their plan.
     fn new(
-        number: i64,
+        revision: Option<(u64, &str)>,
         renderer: Renderer,
         common: impl FnOnce(&Renderer, &str) -> CommonInputs,
     ) -> Self {
@@ -51,7 +54,8 @@ impl Generation {
         let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
         let plan = renderer.generation().digest(&facts.facts);
         Self {
-            number,
+            number: revision.map_or(0, |(number, _)| number),
+            revision: revision.map(|(number, hash)| revision_name(number, hash)),
             reach: Reach::of(claims.clone(), facts.catalog.as_deref()),
             emitted: EmittedKinds::of(claims),
             common: common(&renderer, &plan),
@@ -62,8 +66,13 @@ impl Generation {
 
     /// The number of its revision; 0 for the plugins that were loaded at the start.
     #[must_use]
-    pub const fn number(&self) -> i64 {
+    pub const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// The name of its revision; `None` for the plugins that were loaded at the start.
+    pub(crate) fn revision(&self) -> Option<&str> {
+        self.revision.as_deref()
     }
 
     /// The loaded plugins.
@@ -112,7 +121,7 @@ impl Generations {
     #[must_use]
     pub fn new(plugins: Renderer, write_defaults: bool) -> Self {
         let host = plugins.facts().host.clone();
-        let first = Generation::new(0, plugins, |plugins, plan| {
+        let first = Generation::new(None, plugins, |plugins, plan| {
             CommonInputs::new(plugins, plan, write_defaults)
         });
         Self {
@@ -126,10 +135,10 @@ impl Generations {
     /// Returns a further generation: the plugins of a revision, as far as they could be loaded, with its number and the digest of all its
     /// plugins. It is used once it is held ([`Self::replace`]).
     #[must_use]
-    pub fn generation(&self, (number, hash): (i64, &str), plugins: Renderer) -> Arc<Generation> {
+    pub fn generation(&self, revision: (u64, &str), plugins: Renderer) -> Arc<Generation> {
         let plugins = plugins.with_host_facts(self.host.clone());
-        let common = |_: &_, _: &_| self.first.of_revision(hash);
-        Arc::new(Generation::new(number, plugins, common))
+        let common = |_: &_, _: &_| self.first.of_revision(revision.1);
+        Arc::new(Generation::new(Some(revision), plugins, common))
     }
 
     /// Returns the generations that are held now.

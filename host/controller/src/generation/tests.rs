@@ -56,7 +56,7 @@ fn plan(version: &str) -> Plan {
     Plan::new(vec![planned], &Facts::default())
 }
 
-fn number(generation: &Arc<Generation>) -> i64 {
+fn number(generation: &Arc<Generation>) -> u64 {
     generation.number()
 }
 
@@ -93,7 +93,7 @@ fn a_started_train_job_has_the_generation_that_keeps_its_plan() {
         for (at, version) in ["1.0.0", "2.0.0", "3.0.0"].into_iter().enumerate() {
             let keeping = pinned.keeping(&plan(version));
             let keeping: Vec<_> = keeping.iter().map(number).collect();
-            assert_eq!(keeping, [i64::try_from(at).unwrap()]);
+            assert_eq!(keeping, [u64::try_from(at).unwrap()]);
         }
         assert!(pinned.keeping(&plan("4.0.0")).is_empty());
         // Every generation keeps it.

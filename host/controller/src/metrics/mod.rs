@@ -424,9 +424,9 @@ impl Metrics {
         self.page.get().map(|shadow| shadow.page())
     }
 
-    /// Sets the stage of the newest PluginRevision.
-    pub fn set_revision_stage(&self, stage: Option<String>) {
-        self.revisions.set_stage(stage.as_deref());
+    /// Sets the stage of the newest PluginRevision, and its reason.
+    pub fn set_revision_stage(&self, stage: Option<(&str, &str)>) {
+        self.revisions.set_stage(stage);
     }
 
     /// Sets how many replicas have not loaded a PluginRevision that is in use.

@@ -11,6 +11,7 @@ use super::label::Label;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StageLabels {
     stage: Label,
+    reason: Label,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -37,7 +38,7 @@ impl RevisionMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register(
             "trainyard_plugin_revision_stage",
-            "1 for the stage of the newest PluginRevision, in the leader",
+            "1 for the stage of the newest PluginRevision and its reason, in the leader",
             self.stage.clone(),
         );
         registry.register(
@@ -57,11 +58,12 @@ impl RevisionMetrics {
         );
     }
 
-    pub(super) fn set_stage(&self, stage: Option<&str>) {
+    pub(super) fn set_stage(&self, stage: Option<(&str, &str)>) {
         self.stage.clear();
-        if let Some(stage) = stage {
-            let stage = Label::new(stage);
-            self.stage.get_or_create(&StageLabels { stage }).set(1);
+        if let Some((stage, reason)) = stage {
+            let (stage, reason) = (Label::new(stage), Label::new(reason));
+            let labels = StageLabels { stage, reason };
+            self.stage.get_or_create(&labels).set(1);
         }
     }
 

@@ -82,8 +82,7 @@ impl Loaded {
 
     /// Drops all others.
     pub(super) fn keep(&self, is_used: impl Fn(&str, u64) -> bool) {
-        let number = |it: &LoadedRevision| u64::try_from(it.generation.number()).unwrap_or(0);
-        self.all().retain(|it| is_used(&it.name, number(it)));
+        self.all().retain(|it| is_used(&it.name, it.spec.number));
     }
 
     fn generations(&self) -> Vec<Arc<Generation>> {
@@ -178,21 +177,23 @@ impl Plugins {
             Some((plugin.name.clone(), why))
         });
         let skipped: BTreeMap<_, _> = skipped.collect();
-        // Without a change, what is held stays, so that nothing follows it in vain.
+        // Without a change, the generation that is held stays, so that nothing follows it in vain.
         let known = self.loaded.any(&name);
-        if let Some(known) = known.filter(|known| known.skipped.keys().eq(skipped.keys())) {
-            return Ok(known);
-        }
-        let number = i64::try_from(spec.number).unwrap_or(i64::MAX);
+        let known = known.filter(|known| known.skipped.keys().eq(skipped.keys()));
+        let generation = match &known {
+            Some(known) if known.skipped == skipped => return Ok(known.clone()),
+            Some(known) => known.generation.clone(),
+            None => self
+                .generations
+                .generation((spec.number, &spec.hash()), renderer),
+        };
         let revision = Arc::new(LoadedRevision {
             name,
             spec: spec.clone(),
             signers,
             skipped,
             warnings,
-            generation: self
-                .generations
-                .generation((number, &spec.hash()), renderer),
+            generation,
         });
         for (plugin, messages) in &revision.warnings {
             let warnings = messages.join("; ");

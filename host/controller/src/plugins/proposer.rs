@@ -228,8 +228,7 @@ impl Leader {
         let hash = spec.hash();
         let held = plugins.generations.held();
         let numbers = held.all().map(|generation| generation.number());
-        let used = u64::try_from(numbers.fold(0, i64::max)).unwrap_or(0);
-        let used = used.max(self.proposed().seen.highest);
+        let used = numbers.fold(self.proposed().seen.highest, u64::max);
         match proposal(&facts, &hash, used) {
             Proposal::Nothing => proposed.wanted = Some(hash),
             Proposal::Blocked(number) => {

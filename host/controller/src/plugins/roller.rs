@@ -328,8 +328,7 @@ impl Leader {
                 return;
             }
         };
-        let is_share =
-            |generation: &Generation| u64::try_from(generation.number()) == Ok(share.number);
+        let is_share = |generation: &Generation| generation.number() == share.number;
         let in_share = |namespace: &str| is_share(held.of(namespace));
         let fails = |key: &NamespacedName| self.work.failures.stopped_by(key);
         let pair = (&old.generation, &new.generation);
@@ -348,8 +347,9 @@ impl Leader {
     fn count(&self, facts: &[RevisionFacts]) {
         let metrics = &self.plugins.metrics;
         let newest = facts.last();
-        let stage = newest.and_then(|newest| newest.stage);
-        metrics.set_revision_stage(stage.map(|stage| format!("{stage:?}")));
+        let stage = newest.and_then(|it| Some((format!("{:?}", it.stage?), &*it.reason)));
+        let stage = stage.as_ref().map(|(stage, reason)| (&**stage, *reason));
+        metrics.set_revision_stage(stage);
         let behind: BTreeSet<_> = facts
             .iter()
             .filter(|it| matches!(it.stage, Some(Stage::Share | Stage::Running)))

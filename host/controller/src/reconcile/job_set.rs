@@ -109,8 +109,8 @@ pub(crate) fn to_apply(
 /// The hexadecimal digits of a digest that tell one version of a plugin from another.
 const DIGITS: usize = 12;
 
-/// Notes the plugins that a JobSet was rendered with.
-pub(crate) fn note_plugins(job_set: &mut Value, plan: &Plan) {
+/// Notes the plugins and the PluginRevision that a JobSet was rendered with.
+pub(crate) fn note_plugins(job_set: &mut Value, plan: &Plan, revision: &str) {
     let plugin = |plugin: &PlannedPlugin| {
         let digest = plugin.digest.trim_start_matches("sha256:");
         let digits = digest.get(..DIGITS).unwrap_or(digest);
@@ -118,6 +118,7 @@ pub(crate) fn note_plugins(job_set: &mut Value, plan: &Plan) {
     };
     let plugins: Vec<_> = plan.plugins.iter().map(plugin).collect();
     annotate(job_set, names::RENDERED_WITH_ANNOTATION, plugins.join(","));
+    annotate(job_set, names::REVISION_ANNOTATION, revision.to_owned());
 }
 
 /// Marks a JobSet as started.

@@ -95,8 +95,9 @@ impl JobSets for LiveCluster<'_> {
     ) -> Result<()> {
         let mut job_set = to_apply(rendering, how)?;
         // Only then is it counted which TrainJobs use a plugin.
-        if let (1.., Some(plan)) = (self.pinned.generation().number(), &rendering.snapshot.plan) {
-            job_set::note_plugins(&mut job_set, plan);
+        let revision = self.pinned.generation().revision();
+        if let (Some(revision), Some(plan)) = (revision, &rendering.snapshot.plan) {
+            job_set::note_plugins(&mut job_set, plan, revision);
         }
         let params = PatchParams::apply(MANAGER);
         let Some(over) = how.over else {

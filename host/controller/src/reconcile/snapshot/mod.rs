@@ -67,6 +67,12 @@ impl Snapshot {
         reserved::runtime_snapshot(job)
     }
 
+    /// Returns the digests of a snapshot with this data, which the JobSet that was applied with it has as an annotation.
+    #[must_use]
+    pub fn digests(data: &BTreeMap<String, String>) -> String {
+        Digests::of(data).to_string()
+    }
+
     /// Returns a snapshot of a runtime that was accepted when the snapshot was made.
     ///
     /// # Errors
