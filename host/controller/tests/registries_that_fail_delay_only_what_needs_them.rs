@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use trainyard_controller::plugins::PluginCondition;
 use trainyard_model::call::Call;
 
 use crate::stub::{
@@ -161,6 +162,18 @@ async fn a_plugin_that_the_registry_does_not_have_any_more_is_said_and_concerns_
     );
     assert_eq!(world.cluster.get("jobsets", "ml", "needs"), None);
     assert_eq!(world.cluster.get("jobsets", "ml", "queued"), before);
+    world
+        .registry
+        .refuse(&first, PluginCondition::Verified, "NotSigned");
+    let renewed = |cluster: &Cluster| {
+        let status = cluster.all("pluginrevisions")[0]["status"].to_string();
+        status.contains("plugin stamp is skipped") && status.contains("NotSigned of 1.0.0")
+    };
+    world
+        .pass("the replica says what is wrong now", renewed)
+        .await;
+    assert_eq!(world.cluster.get("jobsets", "ml", "queued"), before);
+    world.registry.accept(&first);
     world.registry.push(&first);
     world.pass("it goes on", has_job_set("needs")).await;
     controller.stop().await;
