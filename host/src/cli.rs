@@ -52,7 +52,8 @@ enum Command {
     // A field may follow a file, so `-f` takes one file here.
     #[command(mut_arg("filename", |files| files.num_args(1)))]
     Explain(explain::ExplainArgs),
-    /// Say why a TrainJob of a cluster does not run, or that it does: the error of its reconcile, its admission, its pods and its Events.
+    /// Say why a TrainJob of a cluster does not run, or that it does: the error of its reconcile, its admission, its pods and its Events. If plugins
+    /// are declared in the cluster, also with which it was rendered.
     Why(why::WhyArgs),
     /// Show the order in which plugins run, for all loaded plugins or for each TrainJob.
     Plan(plan::PlanArgs),

@@ -6,7 +6,7 @@ use kube::{
     core::{GroupVersionKind, Request},
 };
 use serde_json::Value;
-use trainyard_controller::client::{is_too_large, message_of};
+use trainyard_controller::client::{is_too_large, message_of, segment};
 
 /// The most objects of a page.
 const PAGE: u32 = 500;
@@ -89,7 +89,7 @@ impl LiveObjects {
             };
             format!("{} {place}{name} cannot be read: {error}", kind.2)
         };
-        let found = self.api(&kind.resource()).get_opt(name).await;
+        let found = self.api(&kind.resource()).get_opt(&segment(name)).await;
         let found = found.map_err(|error| failed(message_of(&error)))?;
         let value = found.map(serde_json::to_value).transpose();
         value.map_err(|error| failed(error.to_string()))

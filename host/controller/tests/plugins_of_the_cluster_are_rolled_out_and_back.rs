@@ -527,7 +527,36 @@ async fn a_newer_change_takes_the_place_of_one_that_is_rolled_out() {
     controller.stop().await;
 }
 
-/// The leader cannot load all plugins that run, so it does not see whether TrainJobs fail with the new ones alone.
+/// It was suspended before the last two changes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_started_train_job_is_resumed_with_the_plugins_that_ran_before_although_others_are_in_a_share()
+ {
+    let world = World::half();
+    let controller = world.start("one").await;
+    world.cluster.put(job(LATE, "started", "stamped", false));
+    world.until_stamped(LATE, "started", "1.0.0").await;
+    let suspend = |is: bool| {
+        let change = json!({"spec": {"suspend": is}});
+        world.cluster.merge("trainjobs", LATE, "started", &change);
+    };
+    let is_suspended = |is: bool| {
+        move |cluster: &Cluster| {
+            cluster.get("jobsets", LATE, "started").unwrap()["spec"]["suspend"] == is
+        }
+    };
+    suspend(true);
+    world.until("it is suspended", is_suspended(true)).await;
+    world.upgrade(&Artifact::second());
+    world.until_stage(2, "Running").await;
+    world.upgrade(&Artifact::stamp("stamp", "3.0.0"));
+    world.until_stage(3, "Share").await;
+    suspend(false);
+    world.pass("it is resumed", is_suspended(false)).await;
+    controller.stop().await;
+    assert_eq!(world.stamp(LATE, "started").as_deref(), Some("1.0.0"));
+    assert!(!world.events("started").contains("PlanPinned"));
+}
+
 /// If the write succeeded, its answer would have the change, and the watch nothing new.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_at_the_moment_of_a_write_of_the_status_is_not_missed() {
@@ -557,6 +586,7 @@ async fn a_change_at_the_moment_of_a_write_of_the_status_is_not_missed() {
     assert!(guarded > 1 && unguarded == 0, "{guarded} {unguarded}");
 }
 
+/// The leader cannot load all plugins that run, so it does not see whether TrainJobs fail with the new ones alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_that_nobody_watches_says_what_it_waits_for() {
     let (world, controller) = World::left_in_a_share().await;

@@ -14,7 +14,10 @@ use kube::{
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use trainyard_api::{Object, Source as ObjectSource, names};
-use trainyard_controller::{client::message_of, watch::discover};
+use trainyard_controller::{
+    client::{message_of, segment},
+    watch::discover,
+};
 use trainyard_model::{
     lookup::{LookupAnswer, LookupKey, Requester},
     text::clean,
@@ -249,7 +252,7 @@ impl Cluster {
             | LookupKey::Optional(object)
             | LookupKey::Catalog(object) => {
                 let request = Request::new(DynamicObject::url_path(&resource, namespace));
-                let request = request.get(&object.name, &GetParams::default());
+                let request = request.get(&segment(&object.name), &GetParams::default());
                 let request = request.map_err(kube::Error::BuildRequest)?;
                 match self.runtime.block_on(self.client.request(request)) {
                     Ok(found) => Ok(Found::Object(Some(Arc::new(found)))),

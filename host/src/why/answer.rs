@@ -6,7 +6,7 @@ use trainyard_api::names::{ERROR_ANNOTATION, MANAGED_BY_TRAINER, QUEUE_LABEL};
 
 use super::{
     events::{self, EventReport},
-    plugins::{self, UsedPlugin},
+    plugins::RenderedWith,
     pods::{self, PodGroup},
     read::Facts,
 };
@@ -28,9 +28,9 @@ pub(super) struct Answer {
     /// The pods that do not run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pods: Vec<PodGroup>,
-    /// The plugins that its JobSet was rendered with.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    plugins: Vec<UsedPlugin>,
+    /// What its JobSet was rendered with.
+    #[serde(flatten)]
+    rendered_with: RenderedWith,
     /// The last Events of the TrainJob and its JobSet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<EventReport>,
@@ -57,7 +57,7 @@ impl Answer {
             } else {
                 pods::groups(&facts.pods.0)
             },
-            plugins: plugins::used(
+            rendered_with: RenderedWith::of(
                 facts.job_set.as_ref(),
                 facts.snapshot.as_ref(),
                 facts.revision.as_ref(),
@@ -85,13 +85,8 @@ impl Answer {
         lines.extend(
             pods.map(|PodGroup { pod, count, why }| format!("  pod {pod}{}: {why}", more(*count))),
         );
-        if !self.plugins.is_empty() {
-            lines.push("Plugins:".to_owned());
-            lines.extend(
-                self.plugins
-                    .iter()
-                    .map(|plugin| format!("  {}", plugin.line())),
-            );
+        if !self.rendered_with.is_empty() {
+            lines.extend(self.rendered_with.lines());
         }
         if !self.events.is_empty() {
             lines.push("Events:".to_owned());

@@ -9,10 +9,21 @@ use trainyard_controller::reconcile::Snapshot;
 
 use crate::live_objects::{annotation, items, text};
 
-/// A plugin, with what the PluginRevision says of it that the JobSet was rendered with.
+/// What a JobSet was rendered with.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RenderedWith {
+    /// The PluginRevision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    plugins: Vec<UsedPlugin>,
+}
+
+/// A plugin, with what the snapshot and the PluginRevision say of it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct UsedPlugin {
+struct UsedPlugin {
     name: String,
     /// The first digits of the digest of its file.
     digest: String,
@@ -21,9 +32,6 @@ pub(super) struct UsedPlugin {
     /// Who signed it, as the controller's configuration names the signer.
     #[serde(skip_serializing_if = "Option::is_none")]
     signer: Option<String>,
-    /// The PluginRevision that the JobSet was rendered with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    revision: Option<String>,
 }
 
 /// Whether a JobSet notes its plugins.
@@ -36,21 +44,39 @@ pub(super) fn revision_of(job_set: &Value) -> Option<&str> {
     annotation(job_set, REVISION_ANNOTATION)
 }
 
-/// Returns the plugins of a JobSet, with what its snapshot and its revision say of them, as far as these can be read.
-pub(super) fn used(
-    job_set: Option<&Value>,
-    snapshot: Option<&Value>,
-    revision: Option<&Value>,
-) -> Vec<UsedPlugin> {
-    let Some(job_set) = job_set else {
-        return Vec::new();
-    };
-    let noted = annotation(job_set, RENDERED_WITH_ANNOTATION).unwrap_or_default();
-    let plan = snapshot.and_then(|snapshot| plan(job_set, snapshot));
-    let plugins = noted.split(',').filter_map(|plugin| plugin.split_once('@'));
-    plugins
-        .map(|plugin| UsedPlugin::of(plugin, plan.as_ref(), (revision_of(job_set), revision)))
-        .collect()
+impl RenderedWith {
+    /// Returns what a JobSet was rendered with, as far as its snapshot and its revision can be read.
+    pub(super) fn of(
+        job_set: Option<&Value>,
+        snapshot: Option<&Value>,
+        revision: Option<&Value>,
+    ) -> Self {
+        let Some(job_set) = job_set else {
+            return Self::default();
+        };
+        let noted = annotation(job_set, RENDERED_WITH_ANNOTATION).unwrap_or_default();
+        let plan = snapshot.and_then(|snapshot| plan(job_set, snapshot));
+        let plugins = noted.split(',').filter_map(|plugin| plugin.split_once('@'));
+        let plugins = plugins.map(|plugin| UsedPlugin::of(plugin, plan.as_ref(), revision));
+        Self {
+            revision: revision_of(job_set).map(str::to_owned),
+            plugins: plugins.collect(),
+        }
+    }
+
+    /// Whether nothing is known of it.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.revision.is_none() && self.plugins.is_empty()
+    }
+
+    /// Returns the lines of the text.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let revision = self.revision.iter().map(|it| format!(" of {it}"));
+        let title = format!("Plugins{}:", revision.collect::<String>());
+        let plugins = self.plugins.iter();
+        let plugins = plugins.map(|plugin| format!("  {}", plugin.line()));
+        [title].into_iter().chain(plugins).collect()
+    }
 }
 
 /// Returns the plan in a snapshot, if it is the one that the JobSet was applied with: others may edit ConfigMaps.
@@ -72,44 +98,30 @@ fn plugin_of<'v>(value: &'v Value, list: &str, name: &str) -> Option<&'v Value> 
 }
 
 impl UsedPlugin {
-    fn of(
-        (name, digest): (&str, &str),
-        plan: Option<&Value>,
-        (of, revision): (Option<&str>, Option<&Value>),
-    ) -> Self {
-        let has_digits =
-            |of: &&Value| text(of, "/digest").is_some_and(|found| has_digits(found, digest));
+    fn of((name, digest): (&str, &str), plan: Option<&Value>, revision: Option<&Value>) -> Self {
+        let is_it = |of: &&Value| text(of, "/digest").is_some_and(|it| has_digits(it, digest));
         let declared = revision.and_then(|it| plugin_of(it, "/spec/plugins", name));
-        let content = declared.filter(has_digits);
+        let declared = declared.filter(is_it);
         let planned = plan.and_then(|plan| plugin_of(plan, "/plugins", name));
-        let version = content.or(planned.filter(has_digits));
-        let signers = content
-            .and(revision)
-            .and_then(|it| it.pointer("/status/signers"));
-        let owned = |text: &str| text.to_owned();
+        let version = declared.or(planned.filter(is_it));
+        let signers = declared.and(revision);
+        let signers = signers.and_then(|it| it.pointer("/status/signers"));
         Self {
             name: name.to_owned(),
             digest: digest.to_owned(),
-            version: version.and_then(|it| text(it, "/version")).map(owned),
-            signer: signers.and_then(|it| it.get(name)?.as_str()).map(owned),
-            // A built-in plugin that no PolicyPlugin configures is that of the controller.
-            revision: of
-                .filter(|_| revision.is_none() || declared.is_some())
-                .map(owned),
+            version: version
+                .and_then(|it| text(it, "/version"))
+                .map(str::to_owned),
+            signer: signers.and_then(|it| Some(it.get(name)?.as_str()?.to_owned())),
         }
     }
 
-    /// Returns the line of the text.
-    pub(super) fn line(&self) -> String {
+    fn line(&self) -> String {
         let Self { name, digest, .. } = self;
-        let version = self.version.iter().map(|it| format!("version {it}"));
-        let signer = self.signer.iter().map(|it| format!("signed by {it}"));
-        let revision = self.revision.iter().map(|it| format!("of {it}"));
-        let known: Vec<_> = version.chain(signer).chain(revision).collect();
-        match known.is_empty() {
-            true => format!("{name}@{digest}"),
-            false => format!("{name}@{digest}, {}", known.join(", ")),
-        }
+        let version = self.version.iter().map(|it| format!(", version {it}"));
+        let signer = self.signer.iter().map(|it| format!(", signed by {it}"));
+        let known = version.chain(signer).collect::<String>();
+        format!("{name}@{digest}{known}")
     }
 }
 
@@ -126,55 +138,48 @@ mod tests {
         json!({
             "metadata": {"name": "rev-3-0123456789abcdef"},
             "spec": {"number": 3, "plugins": [
-                {"name": "stamp", "digest": format!("sha256:{digest}"), "version": "2.0.0"}, {"name": "torch"},
+                {"name": "mpi"}, {"name": "stamp", "digest": format!("sha256:{digest}"), "version": "2.0.0"},
             ]},
             "status": {"stage": "RolledBack", "signers": {"stamp": "acme"}},
         })
     }
 
     fn lines(job_set: &Value, snapshot: Option<&Value>, revision: Option<&Value>) -> Vec<String> {
-        let used = used(Some(job_set), snapshot, revision);
-        used.iter().map(UsedPlugin::line).collect()
+        RenderedWith::of(Some(job_set), snapshot, revision).lines()
     }
 
     #[test]
     fn plugins_are_those_of_the_revision_that_the_job_set_names() {
         const DIGEST: &str = "ff36a9d77be90000";
+        const TITLE: &str = "Plugins of rev-3-0123456789abcdef:";
+        const MPI: &str = "  mpi@0123456789ab";
+        const STAMP: &str = "  stamp@ff36a9d77be9";
         let mut job_set = json!({"metadata": {"annotations": {
-            RENDERED_WITH_ANNOTATION: "mpi@0123456789ab,stamp@ff36a9d77be9,torch@1123456789ab",
+            RENDERED_WITH_ANNOTATION: "mpi@0123456789ab,stamp@ff36a9d77be9",
             REVISION_ANNOTATION: "rev-3-0123456789abcdef",
         }}});
-        let of = ", of rev-3-0123456789abcdef";
-        let line = |plugin: &str, more: &[&str]| format!("{plugin}{}", more.concat());
-        let (mpi, stamp, torch) = (
-            "mpi@0123456789ab",
-            "stamp@ff36a9d77be9",
-            "torch@1123456789ab",
-        );
         let found = lines(&job_set, None, Some(&revision(DIGEST)));
-        let known = line(stamp, &[", version 2.0.0, signed by acme", of]);
-        // What no PolicyPlugin declares is that of the controller.
-        assert_eq!(found, [mpi.to_owned(), known, line(torch, &[of])]);
+        let signed = format!("{STAMP}, version 2.0.0, signed by acme");
+        assert_eq!(found, [TITLE, MPI, &signed]);
         // An object of that name that another client made says nothing of another content.
         let found = lines(&job_set, None, Some(&revision("00000000")));
-        assert_eq!(found[1], line(stamp, &[of]));
+        assert_eq!(found, [TITLE, MPI, STAMP]);
         // Few users may read revisions.
-        let found = lines(&job_set, None, None);
-        assert_eq!(found, [mpi, stamp, torch].map(|plugin| line(plugin, &[of])));
+        assert_eq!(lines(&job_set, None, None), [TITLE, MPI, STAMP]);
         let plan = json!({"plugins": [
             {"name": "stamp", "version": "2.0.0", "digest": format!("sha256:{DIGEST}")},
-            {"name": "mpi", "version": "0.1.0", "digest": "sha256:0123456789abcdef"},
-            {"name": "torch", "version": "0.1.0", "digest": "sha256:00000000"},
+            {"name": "mpi", "version": "0.1.0", "digest": "sha256:00000000"},
         ]});
         let data = BTreeMap::from([("plan".to_owned(), plan.to_string())]);
         let snapshot = json!({"data": data});
         // Anybody could have written it.
-        assert_eq!(lines(&job_set, Some(&snapshot), None), found);
+        assert_eq!(lines(&job_set, Some(&snapshot), None), [TITLE, MPI, STAMP]);
         job_set["metadata"]["annotations"][SNAPSHOT_ANNOTATION] = json!(Snapshot::digests(&data));
         let found = lines(&job_set, Some(&snapshot), None);
-        assert_eq!(found[0], line(mpi, &[", version 0.1.0", of]));
-        assert_eq!(found[1], line(stamp, &[", version 2.0.0", of]));
-        assert_eq!(found[2], line(torch, &[of]));
-        assert_eq!(used(None, None, None), []);
+        assert_eq!(found, [TITLE, MPI, &format!("{STAMP}, version 2.0.0")]);
+        // A TrainJob may use no plugin.
+        job_set["metadata"]["annotations"][RENDERED_WITH_ANNOTATION] = json!("");
+        assert_eq!(lines(&job_set, None, None), [TITLE]);
+        assert!(RenderedWith::of(None, None, None).is_empty());
     }
 }

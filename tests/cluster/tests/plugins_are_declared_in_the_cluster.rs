@@ -456,7 +456,9 @@ async fn upgrade(
         .output()?;
     let text = String::from_utf8(output.stdout)?;
     ensure!(
-        text.contains("  stamp@") && text.contains(", version 2.0.0, signed by acme, of rev-2-"),
+        text.contains("\nPlugins of rev-2-")
+            && text.contains("\n  stamp@")
+            && text.contains(", version 2.0.0, signed by acme\n"),
         "{text}"
     );
     // What the command line makes of the same object is what runs.

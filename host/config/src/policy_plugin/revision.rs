@@ -360,9 +360,6 @@ pub struct ShadowDifference {
 pub struct Replica {
     /// The name of its pod.
     pub pod: String,
-    /// The UID of its pod.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub uid: String,
     /// The digest of the plan that it made from the revision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String", regex(pattern = DIGEST))]

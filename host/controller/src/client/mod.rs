@@ -251,8 +251,9 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b':');
 
-/// Escapes a name as a segment of a path. kube does not.
-pub(crate) fn segment(name: &str) -> String {
+/// Escapes a name, which may be a tenant's text, as a segment of a path. kube does not.
+#[must_use]
+pub fn segment(name: &str) -> String {
     utf8_percent_encode(name, ESCAPED).to_string()
 }
 

@@ -211,12 +211,10 @@ impl Plugins {
         }
         self.metrics
             .plugins_not_loaded(running.skipped.keys().map(String::as_str));
-        // At most two are held: TrainJobs that started with the previous one are asked for it until the next rollout.
-        let is_replaced = !Arc::ptr_eq(&held.running, &running.generation);
-        let previous = match rolling {
-            Some(_) => None,
-            None if is_replaced => Some(held.running.clone()),
-            None => held.previous.clone(),
+        // TrainJobs that started with it may be resumed.
+        let previous = match Arc::ptr_eq(&held.running, &running.generation) {
+            true => held.previous.clone(),
+            false => Some(held.running.clone()),
         };
         self.generations.replace(Held {
             running: running.generation.clone(),
@@ -273,7 +271,6 @@ impl Plugins {
             let skipped = skipped.map(|it| skipped_in_words(&it.skipped));
             let entry = Replica {
                 pod: self.pod.clone(),
-                uid: String::new(),
                 plan: loaded.map(|loaded| loaded.generation.plan().to_string()),
                 problem: failure.or(skipped).map(|text| cut(&text)),
             };

@@ -65,9 +65,10 @@ impl Loaded {
         self.all().iter().find(|it| it.name == name).cloned()
     }
 
+    /// Replaces those of the same number: one that cannot be created, such as for lack of permissions, leaves its number to another one.
     fn put(&self, revision: Arc<LoadedRevision>) {
         let mut all = self.all();
-        all.retain(|it| it.name != revision.name);
+        all.retain(|it| it.spec.number != revision.spec.number);
         all.push(revision);
     }
 
@@ -177,23 +178,20 @@ impl Plugins {
             Some((plugin.name.clone(), why))
         });
         let skipped: BTreeMap<_, _> = skipped.collect();
-        // Without a change, the generation that is held stays, so that nothing follows it in vain.
+        // Without a change, what is held stays, so that nothing follows it in vain.
         let known = self.loaded.any(&name);
-        let known = known.filter(|known| known.skipped.keys().eq(skipped.keys()));
-        let generation = match &known {
-            Some(known) if known.skipped == skipped => return Ok(known.clone()),
-            Some(known) => known.generation.clone(),
-            None => self
-                .generations
-                .generation((spec.number, &spec.hash()), renderer),
-        };
+        if let Some(known) = known.filter(|known| known.skipped == skipped) {
+            return Ok(known);
+        }
         let revision = Arc::new(LoadedRevision {
             name,
             spec: spec.clone(),
             signers,
             skipped,
             warnings,
-            generation,
+            generation: self
+                .generations
+                .generation((spec.number, &spec.hash()), renderer),
         });
         for (plugin, messages) in &revision.warnings {
             let warnings = messages.join("; ");
