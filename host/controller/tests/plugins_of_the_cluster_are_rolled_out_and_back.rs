@@ -153,7 +153,7 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     let page = world.metrics().plugins_page().unwrap();
     for part in [
         "Share (50 %), Progressing",
-        "of 1 runtimes and 2 TrainJobs, 3 differ",
+        "of 1 runtime and 2 TrainJobs, 3 would render differently",
         "3  stamp  JobSet: metadata.annotations[]  (such as ClusterTrainingRuntime stamped)",
     ] {
         assert!(page.contains(part), "{page}");
@@ -332,7 +332,7 @@ async fn a_share_in_which_train_jobs_of_one_namespace_fail_waits_and_says_which(
             &world.condition("stamp", "Active")[2],
         ] {
             for part in [
-                "TrainJobs of 1 namespaces",
+                "it makes 3 TrainJobs of 1 namespace fail",
                 "such as default/late-a;",
                 "trainyard.dev/accept=failures",
             ] {
@@ -483,6 +483,50 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
         world.until_stamped(EARLY, name, "1.0.0").await;
     }
     controller.stop().await;
+}
+
+/// Otherwise, a share would grow during an outage although its TrainJobs fail. A quota is the users' own, and they could keep it full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_waits_for_the_answer_of_a_dry_run_and_not_for_a_full_quota() {
+    for (answer, stage, reason) in [
+        (Act::Refuse, "Share", "FailuresNotCompared"),
+        (Act::OverQuota, "Running", "Completed"),
+    ] {
+        let world = World::half();
+        let controller = world.start("one").await;
+        world.until_stamped(EARLY, "queued", "1.0.0").await;
+        let act = answer.clone();
+        world
+            .cluster
+            .set_rule(move |_, when, (verb, plural), body| {
+                let is_write = when == When::Before && verb != "get" && plural == "jobsets";
+                let text = body.to_string();
+                match is_write && text.contains("new-a") {
+                    true if text.contains("example.com/more") => Act::Forbid,
+                    true => act.clone(),
+                    false => Act::GoOn,
+                }
+            });
+        world.upgrade(&Artifact::second());
+        world.until_stage(2, "Share").await;
+        world.cluster.put(job(EARLY, "new-a", "stamped", false));
+        let is_so = |_: &_| world.revisions()[1].1 == stage && world.revisions()[1].2 == reason;
+        world.pass(reason, is_so).await;
+        // It is asked again.
+        if stage == "Share" {
+            let forbids = |_: &Cluster, when, (verb, plural): (&str, &str), body: &Value| {
+                let is_write = when == When::Before && verb != "get" && plural == "jobsets";
+                match is_write && body.to_string().contains("example.com/more") {
+                    true => Act::Forbid,
+                    false => Act::GoOn,
+                }
+            };
+            world.cluster.set_rule(forbids);
+            let is_known = |_: &_| world.revisions()[1].2 == "NewFailures";
+            world.pass("it is known", is_known).await;
+        }
+        controller.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -406,6 +406,14 @@ impl PluginLoader for Registry {
         let version = plugin.version.as_ref()?;
         (*version <= shipped).then(|| format!("version {version} is not newer than {shipped}"))
     }
+
+    fn always_built_in(&self) -> BTreeSet<String> {
+        let built_in = self.0.built_in.lock().unwrap();
+        let always = built_in
+            .iter()
+            .filter(|it| it.text("activeWhen") == "always");
+        always.map(|it| it.text("name")).collect()
+    }
 }
 
 /// Returns a warning for the grants that a plugin does not claim.

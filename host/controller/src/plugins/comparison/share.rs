@@ -12,7 +12,7 @@ use crate::{
     generation::Generation,
     plugins::rollout::Failures,
     queue::NamespacedName,
-    reconcile::{StoppedBy, Stores},
+    reconcile::{Acceptance, StoppedBy, Stores},
 };
 
 /// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
@@ -39,7 +39,7 @@ impl Comparer {
         fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
         checked: &mut Checked,
     ) -> Failures {
-        let [mut all, mut failing, mut worse] = [(); 3].map(|()| AtMost::new(OF_NAMESPACE));
+        let [mut all, mut worse] = [(); 2].map(|()| AtMost::new(OF_NAMESPACE));
         let mut jobs = stores.jobs.objects();
         jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
         jobs.sort_by(|a, b| a.0.cmp(&b.0));
@@ -52,27 +52,28 @@ impl Comparer {
             all_namespaces,
             ..Failures::default()
         };
-        let (mut still, mut exhausting) = (Checked::new(), Exhausting::new());
-        let jobs = jobs.into_iter().map(|it| (it.0.namespace.clone(), it));
-        for (key, job) in in_turns(jobs) {
+        let (mut still, mut exhausting, mut rendered) = (Checked::new(), Exhausting::new(), 0);
+        for (key, job, by) in failing(jobs, fails) {
             // Each call of a plugin that hangs everywhere takes as long as its limits allow.
             if found.are_too_many() {
                 break;
             }
             let namespace = key.namespace.clone();
-            let Some(by) = fails(&key).filter(|_| failing.admits(namespace.clone())) else {
-                continue;
-            };
             let version = (key.clone(), job.resource_version(), by);
             let is_worse = match checked.get(&version) {
                 Some(is_worse) => *is_worse,
-                None if still.len() >= IN_ALL => continue,
+                // The next check renders more.
+                None if rendered >= IN_ALL => {
+                    found.not_compared += 1;
+                    continue;
+                }
                 None if !exhausting.has_room(&namespace) => {
                     // A namespace alone, whose TrainJobs may fail with both, holds up nothing.
                     found.not_compared += usize::from(exhausting.is_full());
                     continue;
                 }
                 None => {
+                    rendered += 1;
                     let subject = Subject {
                         name: String::new(),
                         key: key.clone(),
@@ -129,10 +130,57 @@ impl Comparer {
                 let worker = Worker::new(&self.places, &key.namespace);
                 worker.start().await;
                 match self.reconciler.are_accepted((key, &worker), &old).await {
-                    Some(accepted) => Verdict::Known(accepted),
-                    None => Verdict::Unknown { waits: false },
+                    Acceptance::Accepted => Verdict::Known(true),
+                    Acceptance::Refused => Verdict::Known(false),
+                    // It fails with the older generation, too, as long as the quota is full.
+                    Acceptance::OverQuota => Verdict::Unknown { waits: false },
+                    Acceptance::NotTold => Verdict::Unknown { waits: true },
                 }
             }
         }
+    }
+}
+
+/// Returns the TrainJobs that fail, with what stops them; at most [`OF_NAMESPACE`] of a namespace. Namespaces take turns, and those that do not
+/// fail have none.
+fn failing<J>(
+    jobs: Vec<(NamespacedName, J)>,
+    fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
+) -> impl Iterator<Item = (NamespacedName, J, StoppedBy)> {
+    let mut of_namespace = AtMost::new(OF_NAMESPACE);
+    let failing = jobs.into_iter().filter_map(move |(key, job)| {
+        let namespace = key.namespace.clone();
+        let by = fails(&key).filter(|_| of_namespace.admits(namespace.clone()))?;
+        Some((namespace, (key, job, by)))
+    });
+    in_turns(failing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn train_jobs_that_do_not_fail_delay_no_other_ones_of_their_namespace() {
+        let job = |(namespace, number): (&str, u32)| {
+            (
+                NamespacedName::new(namespace, format!("job-{number:04}")),
+                (),
+            )
+        };
+        let healthy = (0..2_000).map(|number| ("a", number));
+        let jobs = healthy.chain([("a", 2_000), ("a", 2_001)]);
+        let jobs = jobs.chain((0..30).map(|number| ("b", number)));
+        let is_healthy = |key: &NamespacedName| &*key.namespace == "a" && &*key.name < "job-2000";
+        let fails = |key: &NamespacedName| (!is_healthy(key)).then_some(StoppedBy::Other);
+        let found: Vec<_> = failing(jobs.map(job).collect(), fails)
+            .map(|(key, ..)| format!("{}/{}", key.namespace, key.name))
+            .collect();
+        let first: Vec<_> = found.iter().take(4).map(String::as_str).collect();
+        assert_eq!(
+            first,
+            ["a/job-2000", "b/job-0000", "a/job-2001", "b/job-0001"]
+        );
+        assert_eq!(found.len(), 2 + OF_NAMESPACE);
     }
 }
