@@ -141,22 +141,22 @@ async fn a_disabled_plugin_that_cannot_be_pulled_stops_no_other_one() {
 async fn a_disabled_plugin_with_an_invalid_object_stops_no_other_one() {
     let world = World::stamped();
     let controller = world.running().await;
-    world.declare_with("stamp", json!({"disabled": false, "mistyped": 1}));
+    world.declare_with("third", json!({"disabled": false, "mistyped": 1}));
     world.declare("other", &world.registry.push(&other()));
     world
         .until_condition("other", "Active", "False", "OthersFail")
         .await;
-    world.declare_with("stamp", json!({"disabled": true, "mistyped": 1}));
+    world.declare_with("third", json!({"disabled": true, "mistyped": 1}));
     world
         .until_condition("other", "Active", "True", "Running")
         .await;
     world
-        .until_condition("stamp", "Active", "False", "Disabled")
+        .until_condition("third", "Active", "False", "Disabled")
         .await;
-    let [status, reason, message] = world.condition("stamp", "Loaded");
+    let [status, reason, message] = world.condition("third", "Loaded");
     assert_eq!([&*status, &*reason], ["False", "Invalid"]);
     assert!(message.contains("spec.mistyped"), "{message}");
-    assert_eq!(world.condition("stamp", "Pulled")[1], "NotReached");
+    assert_eq!(world.condition("third", "Pulled")[1], "NotReached");
     controller.stop().await;
 }
 
