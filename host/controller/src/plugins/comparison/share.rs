@@ -19,6 +19,7 @@ use crate::{
 pub(crate) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
 
 /// Whether a TrainJob fails because of the newer generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Known(bool),
     /// It could not be found out.
@@ -26,6 +27,38 @@ enum Verdict {
         /// Whether the share waits for it: a TrainJob that fails with the older generation, too, holds up nothing.
         waits: bool,
     },
+}
+
+/// What one check renders at most.
+struct Budget {
+    rendered: usize,
+    exhausting: Exhausting,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self {
+            rendered: 0,
+            exhausting: Exhausting::new(),
+        }
+    }
+
+    /// Returns the verdict on a TrainJob of a namespace that is not rendered; `None` if it is.
+    fn exceeded(&self, namespace: &Arc<str>) -> Option<Verdict> {
+        // The next check renders it.
+        if self.rendered >= IN_ALL {
+            return Some(Verdict::Unknown { waits: true });
+        }
+        // A namespace alone, whose TrainJobs may fail with both, holds up nothing.
+        let waits = self.exhausting.is_full();
+        let has_room = self.exhausting.has_room(namespace);
+        (!has_room).then_some(Verdict::Unknown { waits })
+    }
+
+    fn note(&mut self, namespace: &Arc<str>, both: &Rendered) {
+        self.rendered += 1;
+        self.exhausting.note(namespace, both);
+    }
 }
 
 impl Comparer {
@@ -52,7 +85,7 @@ impl Comparer {
             all_namespaces,
             ..Failures::default()
         };
-        let (mut still, mut exhausting, mut rendered) = (Checked::new(), Exhausting::new(), 0);
+        let (mut still, mut budget) = (Checked::new(), Budget::new());
         for (key, job, by) in failing(jobs, fails) {
             // Each call of a plugin that hangs everywhere takes as long as its limits allow.
             if found.are_too_many() {
@@ -60,20 +93,10 @@ impl Comparer {
             }
             let namespace = key.namespace.clone();
             let version = (key.clone(), job.resource_version(), by);
-            let is_worse = match checked.get(&version) {
-                Some(is_worse) => *is_worse,
-                // The next check renders more.
-                None if rendered >= IN_ALL => {
-                    found.not_compared += 1;
-                    continue;
-                }
-                None if !exhausting.has_room(&namespace) => {
-                    // A namespace alone, whose TrainJobs may fail with both, holds up nothing.
-                    found.not_compared += usize::from(exhausting.is_full());
-                    continue;
-                }
-                None => {
-                    rendered += 1;
+            let verdict = match (checked.get(&version), budget.exceeded(&namespace)) {
+                (Some(is_worse), _) => Verdict::Known(*is_worse),
+                (None, Some(verdict)) => verdict,
+                (None, None) => {
                     let subject = Subject {
                         name: String::new(),
                         key: key.clone(),
@@ -81,15 +104,16 @@ impl Comparer {
                         is_runtime: false,
                     };
                     let both = self.render(&subject, (old, new)).await;
-                    exhausting.note(&namespace, &both);
-                    match self.is_worse(&key, by, both).await {
-                        Verdict::Known(is_worse) => is_worse,
-                        // It is asked again at the next check.
-                        Verdict::Unknown { waits } => {
-                            found.not_compared += usize::from(waits);
-                            continue;
-                        }
-                    }
+                    budget.note(&namespace, &both);
+                    self.is_worse(&key, by, both).await
+                }
+            };
+            let is_worse = match verdict {
+                Verdict::Known(is_worse) => is_worse,
+                // It is asked again at the next check.
+                Verdict::Unknown { waits } => {
+                    found.not_compared += usize::from(waits);
+                    continue;
                 }
             };
             still.insert(version, is_worse);
@@ -159,6 +183,18 @@ fn failing<J>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_waits_for_train_jobs_that_the_next_check_renders() {
+        let (namespace, mut budget) = ("a".into(), Budget::new());
+        for _ in 0..IN_ALL {
+            assert_eq!(budget.exceeded(&namespace), None);
+            budget.note(&namespace, &[Ok(Vec::new()), Ok(Vec::new())]);
+        }
+        let waits = Some(Verdict::Unknown { waits: true });
+        assert_eq!(budget.exceeded(&namespace), waits);
+        assert_eq!(Budget::new().exceeded(&namespace), None);
+    }
 
     #[test]
     fn train_jobs_that_do_not_fail_delay_no_other_ones_of_their_namespace() {
