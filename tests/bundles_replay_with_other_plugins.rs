@@ -133,7 +133,7 @@ fn first_difference_of_each_train_job_is_reported() {
     for part in [
         "TrainJob default/first: JobSet first: spec.replicatedJobs[0]",
         "TrainJob default/third: JobSet third: spec.replicatedJobs[0]",
-        "bundle.tar: with these plugins, 2 of 3 TrainJobs differ, and 0 are refused\n",
+        "bundle.tar: with these plugins, 2 of 3 TrainJobs would differ, and 0 would be refused\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -187,7 +187,7 @@ fn train_jobs_that_need_a_missing_plugin_are_refused_and_the_others_compared() {
     );
     assert!(
         text.ends_with(
-            "bundle.tar: with these plugins, 0 of 3 TrainJobs differ, and 2 are refused\n"
+            "bundle.tar: with these plugins, 0 of 3 TrainJobs would differ, and 2 would be refused\n"
         ),
         "{text}"
     );

@@ -200,6 +200,17 @@ fn a_disabled_plugin_needs_no_file() {
     assert!(printed.contains(warning), "{printed}");
     let end = "; the plugin is disabled, so it is not needed";
     assert!(printed.contains(end), "{printed}");
+    // The controller disables the built-in plugin of its name, too.
+    let plans = [source, "disabled: true"].map(|spec| {
+        site.write("policy.yaml", &rack(spec).replace("rack}", "torch}"));
+        let output = site.run(&["plan", "--policy", "policy.yaml"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output)
+    });
+    let shipped = stdout(&site.run(&["plan"]));
+    assert!(plans.iter().all(|plan| *plan != shipped), "{shipped}");
+    let [unavailable, built_in] = &plans;
+    assert_eq!(unavailable, built_in);
 }
 
 #[test]

@@ -266,6 +266,34 @@ fn integers_that_an_api_server_rounds_are_refused() {
     );
 }
 
+/// An API server refuses them, and YAML takes them for strings.
+#[test]
+fn numbers_of_json_that_no_float_can_hold_are_refused() {
+    for digits in ["1E400", "-1e400", "1e309"] {
+        let text = format!("{{\n  \"k\": [1, {digits}]}}\n");
+        let errors: Vec<_> = yaml::read(&text)
+            .into_iter()
+            .map(Result::unwrap_err)
+            .collect();
+        let [error] = errors.as_slice() else {
+            panic!("{errors:?}")
+        };
+        assert_eq!((&error.kind, error.line), (&ErrorKind::TooLarge, 2));
+        assert_eq!(
+            yaml::read_json(&text).unwrap_err().kind,
+            ErrorKind::TooLarge
+        );
+        // It is not JSON, and a string for kubectl, too.
+        assert_eq!(one(&format!("{{k: {digits}}}")), Ok(json!({"k": digits})));
+    }
+    let largest = "1.7976931348623157e308";
+    let wanted: Value = serde_json::from_str(largest).unwrap();
+    assert_eq!(
+        one(&format!("{{\"k\": {largest}}}")),
+        Ok(json!({"k": wanted}))
+    );
+}
+
 #[test]
 fn merge_keys_are_supported() {
     let cases = [

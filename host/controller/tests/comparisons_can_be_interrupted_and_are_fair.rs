@@ -2,9 +2,12 @@
 //! namespace takes the time of all.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -16,7 +19,7 @@ use trainyard_model::{
 use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{job, runtime},
-    declared::{Artifact, STAMP, World},
+    declared::{Artifact, EARLY, STAMP, World},
 };
 
 /// A cluster in which a plugin runs.
@@ -249,5 +252,61 @@ async fn an_object_that_changes_during_a_comparison_is_no_difference() {
     world.until_stage(2, "Running").await;
     assert_eq!(world.revisions()[1].2, "NoDifference");
     assert!(changes.load(Ordering::SeqCst) > 0);
+    controller.stop().await;
+}
+
+/// A version that refuses TrainJobs named `late`.
+fn refusing() -> Artifact {
+    Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"]).runs(
+        |call: &mut Call| {
+            let info = call.context_info(Call::CONTEXT)?;
+            call.info_set_annotation(info, STAMP, "2.0.0")?;
+            let job = call.context_job(Call::CONTEXT)?;
+            match call.job_name(job)?.starts_with("late") {
+                true => Err(CallFailure::Trap {
+                    kind: "unreachable".to_owned(),
+                    message: None,
+                }),
+                false => Ok(()),
+            }
+        },
+    )
+}
+
+/// The running version does not end for TrainJobs that are checked because they fail, and each of them takes as long as the limits allow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_is_rolled_back_on_request_while_its_failures_are_checked() {
+    let [has_begun, may_end] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let (begins, ends) = (has_begun.clone(), may_end.clone());
+    let first = Artifact::stamp("stamp", "1.0.0").runs(move |call: &mut Call| {
+        let job = call.context_job(Call::CONTEXT)?;
+        if call.job_name(job)?.starts_with("late") {
+            begins.store(true, Ordering::SeqCst);
+            while !ends.load(Ordering::SeqCst) {
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+        }
+        let info = call.context_info(Call::CONTEXT)?;
+        Ok(call.info_set_annotation(info, STAMP, "1.0.0")?)
+    });
+    let mut world = World::half();
+    world.settings.plugins.rollout.interval = Duration::from_secs(36_000);
+    world.upgrade(&first);
+    let controller = world.start("one").await;
+    world.until_stamped(EARLY, "queued", "1.0.0").await;
+    world.upgrade(&refusing());
+    world.until_used_in_a_share(2).await;
+    for number in 0..5 {
+        let name = format!("late-{number}");
+        world.cluster.put(job(EARLY, &name, "stamped", false));
+    }
+    let is_checked = |_: &_| has_begun.load(Ordering::SeqCst);
+    world.pass("the failures are checked", is_checked).await;
+    world.annotate(2, "trainyard.dev/roll-back", "");
+    // In no time of the clock.
+    let is_back = |_: &_| world.stage(2) == "RolledBack";
+    world.until("it is rolled back", is_back).await;
+    assert_eq!(world.revisions()[1].2, "Requested");
+    may_end.store(true, Ordering::SeqCst);
     controller.stop().await;
 }

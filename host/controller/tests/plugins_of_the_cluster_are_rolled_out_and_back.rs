@@ -153,7 +153,7 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     let page = world.metrics().plugins_page().unwrap();
     for part in [
         "Share (50 %), Progressing",
-        "of 1 runtimes and 2 TrainJobs, 3 differ",
+        "of 1 runtime and 2 TrainJobs, 3 would render differently",
         "3  stamp  JobSet: metadata.annotations[]  (such as ClusterTrainingRuntime stamped)",
     ] {
         assert!(page.contains(part), "{page}");
@@ -318,7 +318,7 @@ async fn a_share_in_which_train_jobs_of_one_namespace_fail_waits_and_says_which(
             world.until_stamped(namespace, "queued", "1.0.0").await;
         }
         world.upgrade(&failing());
-        world.until_stage(2, "Share").await;
+        world.until_used_in_a_share(2).await;
         let names = ["late-a", "late-b", "late-c"];
         for name in names {
             world.cluster.put(job(EARLY, name, "stamped", false));
@@ -332,7 +332,7 @@ async fn a_share_in_which_train_jobs_of_one_namespace_fail_waits_and_says_which(
             &world.condition("stamp", "Active")[2],
         ] {
             for part in [
-                "TrainJobs of 1 namespaces",
+                "it makes 3 TrainJobs of 1 namespace fail",
                 "such as default/late-a;",
                 "trainyard.dev/accept=failures",
             ] {
@@ -381,7 +381,7 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
     world.upgrade(&failing());
-    world.until_stage(2, "Share").await;
+    world.until_used_in_a_share(2).await;
     for name in ["late-a", "late-b", "late-c"] {
         world.cluster.put(job(EARLY, name, "stamped", false));
     }
@@ -473,7 +473,7 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
         }
     });
     world.upgrade(&Artifact::second());
-    world.until_stage(2, "Share").await;
+    world.until_used_in_a_share(2).await;
     for name in ["new-a", "new-b", "new-c"] {
         world.cluster.put(job(EARLY, name, "stamped", false));
     }
@@ -483,6 +483,50 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
         world.until_stamped(EARLY, name, "1.0.0").await;
     }
     controller.stop().await;
+}
+
+/// Otherwise, a share would grow during an outage although its TrainJobs fail. A quota is the users' own, and they could keep it full.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_share_waits_for_the_answer_of_a_dry_run_and_not_for_a_full_quota() {
+    for (answer, stage, reason) in [
+        (Act::Refuse, "Share", "FailuresNotCompared"),
+        (Act::OverQuota, "Running", "Completed"),
+    ] {
+        let world = World::half();
+        let controller = world.start("one").await;
+        world.until_stamped(EARLY, "queued", "1.0.0").await;
+        let act = answer.clone();
+        world
+            .cluster
+            .set_rule(move |_, when, (verb, plural), body| {
+                let is_write = when == When::Before && verb != "get" && plural == "jobsets";
+                let text = body.to_string();
+                match is_write && text.contains("new-a") {
+                    true if text.contains("example.com/more") => Act::Forbid,
+                    true => act.clone(),
+                    false => Act::GoOn,
+                }
+            });
+        world.upgrade(&Artifact::second());
+        world.until_used_in_a_share(2).await;
+        world.cluster.put(job(EARLY, "new-a", "stamped", false));
+        let is_so = |_: &_| world.revisions()[1].1 == stage && world.revisions()[1].2 == reason;
+        world.pass(reason, is_so).await;
+        // It is asked again.
+        if stage == "Share" {
+            let forbids = |_: &Cluster, when, (verb, plural): (&str, &str), body: &Value| {
+                let is_write = when == When::Before && verb != "get" && plural == "jobsets";
+                match is_write && body.to_string().contains("example.com/more") {
+                    true => Act::Forbid,
+                    false => Act::GoOn,
+                }
+            };
+            world.cluster.set_rule(forbids);
+            let is_known = |_: &_| world.revisions()[1].2 == "NewFailures";
+            world.pass("it is known", is_known).await;
+        }
+        controller.stop().await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -555,6 +599,34 @@ async fn a_started_train_job_is_resumed_with_the_plugins_that_ran_before_althoug
     controller.stop().await;
     assert_eq!(world.stamp(LATE, "started").as_deref(), Some("1.0.0"));
     assert!(!world.events("started").contains("PlanPinned"));
+}
+
+/// The registry does not have the plugin that runs any more, and the new one refuses every TrainJob.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_the_same_as_what_the_running_plugins_cannot_render() {
+    let world = World::half();
+    world.running().await.stop().await;
+    world.registry.lose(&Artifact::stamp("stamp", "1.0.0"));
+    let controller = world.start("two").await;
+    world
+        .until_condition("stamp", "Pulled", "False", "NotFound")
+        .await;
+    let before = world.cluster.get("jobsets", LATE, "queued");
+    world.upgrade(&Artifact::second().runs(|_: &mut Call| Err(trap())));
+    world
+        .until_condition("stamp", "Active", "False", "NotWatched")
+        .await;
+    assert_eq!(world.stage(2), "Share");
+    // The repair of it is not proven either, until a person says so.
+    world.upgrade(&Artifact::stamp("stamp", "3.0.0"));
+    world.until_stage(3, "Share").await;
+    world
+        .until_condition("stamp", "Active", "False", "NotWatched")
+        .await;
+    assert_eq!(world.cluster.get("jobsets", LATE, "queued"), before);
+    world.annotate(3, "trainyard.dev/accept", "failures");
+    world.until_stamped(LATE, "queued", "3.0.0").await;
+    controller.stop().await;
 }
 
 /// If the write succeeded, its answer would have the change, and the watch nothing new.

@@ -233,7 +233,7 @@ async fn a_share_that_fails_everywhere_is_rolled_back() {
         world.until_stamped("ml", "first", "1.0.0").await;
         let (broken, _) = artifact("2.0.0", failure);
         world.declare("stamp", &world.registry.push(&broken));
-        world.until_stage(2, "Share").await;
+        world.until_used_in_a_share(2).await;
         for team in EARLY {
             put(&world, team, "bad");
         }

@@ -136,6 +136,30 @@ async fn a_disabled_plugin_that_cannot_be_pulled_stops_no_other_one() {
     controller.stop().await;
 }
 
+/// Such as one that a later release wrote, or that was stored before its CRD had the field.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disabled_plugin_with_an_invalid_object_stops_no_other_one() {
+    let world = World::stamped();
+    let controller = world.running().await;
+    world.declare_with("third", json!({"disabled": false, "mistyped": 1}));
+    world.declare("other", &world.registry.push(&other()));
+    world
+        .until_condition("other", "Active", "False", "OthersFail")
+        .await;
+    world.declare_with("third", json!({"disabled": true, "mistyped": 1}));
+    world
+        .until_condition("other", "Active", "True", "Running")
+        .await;
+    world
+        .until_condition("third", "Active", "False", "Disabled")
+        .await;
+    let [status, reason, message] = world.condition("third", "Loaded");
+    assert_eq!([&*status, &*reason], ["False", "Invalid"]);
+    assert!(message.contains("spec.mistyped"), "{message}");
+    assert_eq!(world.condition("third", "Pulled")[1], "NotReached");
+    controller.stop().await;
+}
+
 #[test]
 fn every_reason_is_in_the_table_of_the_page() {
     let page = include_str!("../../../docs/plugins-in-the-cluster.md");

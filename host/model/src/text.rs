@@ -3,7 +3,7 @@
 use std::fmt;
 
 pub use trainyard_text::{
-    MAX_LINE, MAX_TEXT, clean, clean_to, is_hidden, json_escaped, listed, nearest,
+    MAX_LINE, MAX_TEXT, clean, clean_to, counted, is_hidden, json_escaped, listed, nearest,
 };
 
 /// Joins values with a separator.

@@ -21,6 +21,7 @@ use trainyard_controller::{
 };
 use trainyard_model::{
     facts::HostFacts,
+    manifest::ActiveWhen,
     plugin::Plugin,
     plugin_info::{Exemptions, PluginError},
 };
@@ -132,6 +133,19 @@ impl PluginLoader for ProcessLoader {
             Ok(LoadedAs::BuiltIn(why)) => Some(why),
             _ => None,
         }
+    }
+
+    fn always_built_in(&self) -> BTreeSet<String> {
+        let is_on = |name: &str| match built_ins::feature_gate(name) {
+            Ok(Some(gate)) => self.shared.gates.is_on(gate),
+            _ => true,
+        };
+        let is_always = |name: &&str| {
+            let manifest = built_ins::manifest(name);
+            manifest.is_some_and(|it| it.active_when == ActiveWhen::Always) && is_on(name)
+        };
+        let names = BUILT_INS.iter().map(|it| it.name());
+        names.filter(is_always).map(str::to_owned).collect()
     }
 }
 

@@ -13,6 +13,7 @@ use comfy_table::{ContentArrangement, presets};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
+pub(crate) use trainyard_model::text::counted;
 use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 use trainyard_oci::Step;
 
@@ -48,12 +49,6 @@ pub(crate) fn commented(comments: &[String], objects: &[Value]) -> String {
 /// Returns a file's name without control characters, because anyone with write access to the directory chooses it.
 pub(crate) fn path(path: &Path) -> String {
     clean(&path.display().to_string())
-}
-
-/// Returns a number with its noun.
-pub(crate) fn counted(count: usize, noun: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{plural}")
 }
 
 /// Prints a value as JSON.

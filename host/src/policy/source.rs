@@ -6,7 +6,7 @@ use std::{
 };
 
 use trainyard_api::Located;
-use trainyard_config::policy_plugin::{PolicyPlugin, Source};
+use trainyard_config::policy_plugin::{PolicyPlugin, PolicyPluginSpec, Source};
 use trainyard_controller::plugins::Problem;
 use trainyard_model::{manifest::Manifest, names::sha256_digest, text::clean};
 use trainyard_oci::Signers;
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     args::SourceArgs,
-    output,
+    built_ins, output,
     report::{self, ErrorList},
     sources::{LoadedAs, file_of_built_in, loaded_as},
 };
@@ -43,11 +43,24 @@ impl Policy {
                     location: missing.plugin.at("source"),
                     message: format!("{why}; the plugin is disabled, so it is not needed"),
                 });
+                self.disable(missing.plugin);
                 continue;
             }
             failure.absorb(missing.errors);
         }
         failure.or_ok(files)
+    }
+
+    /// Disables the built-in plugin of a name, if there is one, in the place of one that is not available.
+    fn disable(&mut self, plugin: PolicyPlugin) {
+        if built_ins::manifest(&plugin.name).is_none() {
+            return;
+        }
+        let spec = PolicyPluginSpec {
+            disabled: true,
+            ..PolicyPluginSpec::default()
+        };
+        self.plugins.push(PolicyPlugin { spec, ..plugin });
     }
 
     /// Returns files like [`Self::files`], and the PolicyPlugins whose plugin is not available. Their settings have no effect, but nothing else

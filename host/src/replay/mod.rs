@@ -287,7 +287,7 @@ impl ReplayReport {
             ));
         } else if is_other {
             lines.push(format!(
-                "{}: with these plugins, {} of {} differ, and {} are refused",
+                "{}: with these plugins, {} of {} would differ, and {} would be refused",
                 self.bundle,
                 self.differences.len(),
                 output::counted(self.train_jobs, "TrainJob"),

@@ -84,6 +84,11 @@ pub enum ErrorKind {
         "an API server would round the number {0}, because it is above 9223372036854775807; write a smaller one, or quote it if it is a string"
     )]
     Rounded(String),
+    /// A number of JSON that is larger than a float can be. YAML of Kubernetes takes it for a string, but its JSON does not.
+    #[error(
+        "the number is too large, so an API server refuses it; write a smaller one, or quote it if it is a string"
+    )]
+    TooLarge,
     /// A tag that does not fit its value.
     #[error("\"{text}\" is not a valid value for the tag !!{tag}")]
     Tag {
@@ -101,5 +106,10 @@ impl ErrorKind {
     /// Returns whether parsing stops, because every further document would have the same error.
     pub(crate) const fn ends_reading(&self) -> bool {
         matches!(self, Self::TooManyValues { .. })
+    }
+
+    /// Returns whether a text with this error as JSON is not read as YAML either, which would find another value in it.
+    pub(super) const fn is_of_json_only(&self) -> bool {
+        matches!(self, Self::TooManyValues { .. } | Self::TooLarge)
     }
 }

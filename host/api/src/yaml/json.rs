@@ -78,6 +78,8 @@ fn json_error(document: usize, error: &serde_json::Error) -> Error {
         ErrorKind::DuplicateKey(key.to_owned())
     } else if let Some(number) = text.strip_prefix(ROUNDED) {
         ErrorKind::Rounded(number.to_owned())
+    } else if text == OUT_OF_RANGE {
+        ErrorKind::TooLarge
     } else if text == TOO_MUCH {
         ErrorKind::TooManyValues {
             limit: MAX_VALUE_BYTES,
@@ -100,6 +102,9 @@ const DUPLICATE: &str = "duplicate key: ";
 
 /// Marks an integer that an API server would round in the same way.
 const ROUNDED: &str = "rounded integer: ";
+
+/// How serde_json says that a number is larger than a float can be.
+const OUT_OF_RANGE: &str = "number out of range";
 
 /// Marks an exceeded budget in the same way.
 const TOO_MUCH: &str = "too much memory";

@@ -87,7 +87,7 @@ pub(crate) fn read_within(text: &str, budget: &mut Budget) -> Vec<Result<Documen
             }
             documents.into_iter().map(Ok).collect()
         }
-        Err(json) if json.kind.ends_reading() => vec![Err(json)],
+        Err(json) if json.kind.is_of_json_only() => vec![Err(json)],
         Err(json) => {
             // The JSON values are dropped.
             *budget = before;

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, Location};
+use trainyard_model::names::is_dns_label;
 
 use super::{API_VERSION, DIGEST, DIGEST_WORDS, PolicyPluginSpec, check};
 use crate::{ConfigError, ConfigSchema, decode};
@@ -79,6 +80,27 @@ impl PolicyPlugin {
             name: metadata.name,
             generation: metadata.generation,
             spec,
+            location,
+            name_field: FieldPath::of(["metadata", "name"]),
+            spec_field: FieldPath::of(["spec"]),
+        })
+    }
+
+    /// Returns a PolicyPlugin that is wrong and disabled, as far as it matters: it disables the plugin of its name. `None` if it is not disabled,
+    /// or has a name that no plugin has.
+    #[must_use]
+    pub fn decode_disabled(object: &Value, location: Location) -> Option<Self> {
+        let disabled = object.pointer("/spec/disabled");
+        let name = object.pointer("/metadata/name")?.as_str()?;
+        let is_disabled = disabled == Some(&Value::Bool(true)) && is_dns_label(name);
+        let generation = object.pointer("/metadata/generation");
+        is_disabled.then(|| Self {
+            name: name.to_owned(),
+            generation: generation.and_then(Value::as_i64).unwrap_or_default(),
+            spec: PolicyPluginSpec {
+                disabled: true,
+                ..PolicyPluginSpec::default()
+            },
             location,
             name_field: FieldPath::of(["metadata", "name"]),
             spec_field: FieldPath::of(["spec"]),

@@ -70,7 +70,7 @@ impl Leader {
             Stage::Running => [RESTORED, UNCOMPARED].contains(&new.reason),
             _ => false,
         };
-        let recorder = &plugins.recorder;
+        let recorder = &plugins.parts.recorder;
         let record = |object: &_| match is_bad {
             true => recorder.warn(object, &reason, ACTION, &[&sentence]),
             false => recorder.note(object, &reason, ACTION, &[&sentence]),
@@ -96,7 +96,7 @@ impl Leader {
             let paused = found.filter(|it| it.status == ConditionStatus::True);
             paused.map(|it| it.message.clone())
         };
-        let (object, recorder) = (state.reference(name), &self.plugins.recorder);
+        let (object, recorder) = (state.reference(name), &self.plugins.parts.recorder);
         match (paused(&state.status), paused(after)) {
             (None, Some(message)) => recorder.warn(&object, "PluginPaused", CALLING, &[message]),
             (Some(_), None) => {
@@ -120,7 +120,7 @@ impl Leader {
             }
             tracing::warn!(problem = &*problem.message, "a PluginRevision is ignored");
             let reference = state.reference(&name.0);
-            let recorder = &self.plugins.recorder;
+            let recorder = &self.plugins.parts.recorder;
             recorder.warn(&reference, "RevisionIgnored", ACTION, &[&*problem.message]);
         }
     }

@@ -194,6 +194,9 @@ pub trait PluginLoader: Send + Sync {
     /// Returns why a built-in plugin is loaded in the place of a plugin of its name, such as that it is as new after an upgrade of this program;
     /// `None` if it is not. It follows from the plugin and this program alone, and the content of the plugin is not needed then.
     fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String>;
+
+    /// Returns the names of the built-in plugins that are active for every TrainJob, unless a plugin of a revision says otherwise.
+    fn always_built_in(&self) -> BTreeSet<String>;
 }
 
 /// Plugins that are loaded together.

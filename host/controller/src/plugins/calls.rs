@@ -30,7 +30,12 @@ impl Plugins {
     pub(super) async fn read_revisions(&self) -> Result<()> {
         let path = RevisionObject::url_path(&(), None);
         let parse = |object: &str| read::<RevisionObject>(object).ok();
-        let feed = Feed::new(self.client.clone(), path, ListParams::default(), parse);
+        let feed = Feed::new(
+            self.parts.client.clone(),
+            path,
+            ListParams::default(),
+            parse,
+        );
         let all = feed.all(|_| 1).await.map_err(FeedError::into_call)?;
         for (name, state) in all {
             self.revisions.put_read(name, state);
@@ -44,7 +49,7 @@ impl Plugins {
         let object = revision_object(spec, has_run);
         let body = serde_json::to_vec(&object).map_err(kube::Error::SerdeError)?;
         let request = requests::<RevisionObject>().create(&creating(), body);
-        let created = answer::<RevisionObject>(&self.client, request).await?;
+        let created = answer::<RevisionObject>(&self.parts.client, request).await?;
         self.put(created);
         Ok(())
     }
@@ -78,7 +83,7 @@ impl Plugins {
             "metadata": {"name": name},
             "status": {"replicas": entries},
         }));
-        let params = PatchParams::apply(&self.pod).force();
+        let params = PatchParams::apply(&self.parts.pod).force();
         self.patch_status(name, &params, &patch).await
     }
 
@@ -90,7 +95,7 @@ impl Plugins {
     ) -> Result<()> {
         let request = requests::<RevisionObject>().patch_subresource("status", name, params, patch);
         // A revision that was deleted is an error, too: nothing is written.
-        let written = answer::<RevisionObject>(&self.client, request).await?;
+        let written = answer::<RevisionObject>(&self.parts.client, request).await?;
         self.put(written);
         Ok(())
     }
@@ -99,7 +104,7 @@ impl Plugins {
     pub(super) async fn delete(&self, name: &str) -> Result<()> {
         let request = requests::<RevisionObject>().delete(name, &DeleteParams::default());
         let request = request.map_err(kube::Error::BuildRequest)?;
-        unless_gone(self.client.request_text(request).await)?;
+        unless_gone(self.parts.client.request_text(request).await)?;
         if let Some(state) = self.revision(name) {
             let name = super::ObjectName(name.into());
             self.revisions
@@ -124,7 +129,7 @@ impl Plugins {
         }));
         let request =
             requests::<PolicyPluginObject>().patch_subresource("status", name, &merging(), &patch);
-        let written = answer::<PolicyPluginObject>(&self.client, request).await;
+        let written = answer::<PolicyPluginObject>(&self.parts.client, request).await;
         if let Some(Some((name, read))) = unless_gone(written)? {
             self.policies.put_read(name, read);
         }

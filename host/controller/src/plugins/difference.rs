@@ -1,8 +1,10 @@
 //! How the plugins of two revisions differ.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
+use trainyard_config::policy_plugin::{
+    BuiltInOrigin, Origin, PluginRevisionSpec, PolicyPluginSpec, ResolvedPlugin,
+};
 use trainyard_model::plugin_info::JobSelector;
 
 /// Returns the plugins that two revisions do not have in common, by name.
@@ -13,7 +15,7 @@ pub(super) fn changed(old: Option<&PluginRevisionSpec>, new: &PluginRevisionSpec
         named.collect::<BTreeMap<_, _>>()
     };
     let (old, new) = (plugins(old), plugins(Some(new)));
-    let names: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let names: BTreeSet<_> = old.keys().chain(new.keys()).collect();
     let differs = |name: &&&String| match (old.get(**name), new.get(**name)) {
         (Some(old), Some(new)) => !is_same(old, new),
         _ => true,
@@ -33,14 +35,45 @@ pub(super) fn is_same(one: &ResolvedPlugin, other: &ResolvedPlugin) -> bool {
 }
 
 /// Returns the plugins that are active for every TrainJob, as far as their settings say, and that a revision removes, disables or enables for fewer.
-/// A revision without any plugin removes all: if the CRD is removed, so are all PolicyPlugins, and nobody asked for that.
-pub(super) fn removed(old: &PluginRevisionSpec, new: &PluginRevisionSpec) -> Vec<String> {
-    let old = old.plugins.iter().filter(|it| !it.settings.disabled);
+/// A revision without any plugin removes all: if the CRD is removed, so are all PolicyPlugins, and nobody asked for that. `built_in` are the
+/// built-in plugins that are active for every TrainJob, also in a revision that does not have them.
+pub(super) fn removed(
+    old: &PluginRevisionSpec,
+    new: &PluginRevisionSpec,
+    built_in: &BTreeSet<String>,
+) -> Vec<String> {
+    let removes_all = new.plugins.is_empty();
+    let all = |spec: &PluginRevisionSpec| match removes_all {
+        true => spec.plugins.clone(),
+        false => with_built_in(spec, built_in),
+    };
+    let (old, new) = (all(old), all(new));
+    let is_always = |plugin: &ResolvedPlugin| {
+        let is_built_in = matches!(plugin.origin, Origin::BuiltIn(_));
+        is_always(plugin) || is_built_in && built_in.contains(&plugin.name)
+    };
+    let old = old.iter().filter(|it| !it.settings.disabled);
     let removed = old.filter(|plugin| {
-        let mut remaining = new.plugins.iter().filter(|it| it.name == plugin.name);
-        (is_always(plugin) || new.plugins.is_empty()) && !remaining.any(|it| covers(it, plugin))
+        let mut remaining = new.iter().filter(|it| it.name == plugin.name);
+        (is_always(plugin) || removes_all) && !remaining.any(|it| covers(it, plugin))
     });
     removed.map(|plugin| plugin.name.clone()).collect()
+}
+
+/// Returns the plugins of a revision, with these built-in ones as shipped unless it has them otherwise.
+fn with_built_in(spec: &PluginRevisionSpec, built_in: &BTreeSet<String>) -> Vec<ResolvedPlugin> {
+    let has = |name: &String| spec.plugins.iter().any(|it| it.name == *name);
+    let shipped = built_in.iter().filter(|name| !has(name));
+    let shipped = shipped.map(|name| ResolvedPlugin {
+        name: name.clone(),
+        generation: 0,
+        origin: Origin::BuiltIn(BuiltInOrigin {}),
+        version: None,
+        digest: None,
+        active_when: None,
+        settings: PolicyPluginSpec::default(),
+    });
+    spec.plugins.iter().cloned().chain(shipped).collect()
 }
 
 fn is_always(plugin: &ResolvedPlugin) -> bool {
@@ -66,7 +99,7 @@ fn covers(new: &ResolvedPlugin, old: &ResolvedPlugin) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use serde_json::{Value, json};
 
@@ -126,15 +159,56 @@ mod tests {
             (json!({"disabled": true}), json!({"disabled": true}), false),
         ] {
             let what = format!("{old} {new}");
-            let found = removed(&of_file("always", &old), &of_file("always", &new));
+            let found = removed(
+                &of_file("always", &old),
+                &of_file("always", &new),
+                &BTreeSet::new(),
+            );
             assert_eq!(!found.is_empty(), is_removed, "{what}");
         }
+    }
+
+    #[test]
+    fn a_built_in_plugin_that_is_always_active_is_removed_like_any_other() {
+        let built_in = BTreeSet::from(["guard".to_owned()]);
+        let guard = |settings: Value| revision(&json!({"builtIn": {}}), "", &settings);
+        let mut other = guard(json!({}));
+        other.plugins[0].name = "other".to_owned();
+        for (old, new, is_removed) in [
+            // Without an entry, it is as shipped.
+            (&other, &guard(json!({"disabled": true})), true),
+            (
+                &other,
+                &guard(json!({"disabledFor": {"namespaces": ["a"]}})),
+                true,
+            ),
+            (&other, &guard(json!({"config": {"a": 1}})), false),
+            (&guard(json!({"config": {"a": 1}})), &other, false),
+            (&guard(json!({})), &guard(json!({"disabled": true})), true),
+            (&guard(json!({"disabled": true})), &other, false),
+            (&other, &of_file("plugins", &json!({})), true),
+            (&other, &of_file("always", &json!({})), false),
+        ] {
+            let what = format!("{old:?} {new:?}");
+            let found = removed(old, new, &built_in);
+            assert_eq!(found.contains(&"guard".to_owned()), is_removed, "{what}");
+            // One that is not always active is removed by nothing.
+            assert_eq!(removed(old, new, &BTreeSet::new()), [""; 0], "{what}");
+        }
+        let mut none = guard(json!({}));
+        none.plugins.clear();
+        assert_eq!(removed(&guard(json!({})), &none, &built_in), ["guard"]);
+        assert_eq!(
+            removed(&none, &guard(json!({"disabled": true})), &built_in),
+            ["guard"]
+        );
     }
 
     #[test]
     fn a_newer_file_that_is_active_when_it_is_named_removes_one_that_is_always_active() {
         let none = json!({});
         let (always, named) = (of_file("always", &none), of_file("plugins", &none));
+        let removed = |old, new| super::removed(old, new, &BTreeSet::new());
         assert_eq!(removed(&always, &named), ["guard"]);
         assert!(removed(&named, &always).is_empty());
         let built_in = revision(&json!({"builtIn": {}}), "", &none);

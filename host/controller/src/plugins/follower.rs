@@ -68,7 +68,7 @@ impl Plugins {
 
     /// Loads the revisions in use, unless it failed a moment ago. Returns when it is tried again.
     async fn attempt(&self, attempts: &mut Attempts) -> Option<SystemTime> {
-        let now = self.clock.now();
+        let now = self.parts.clock.now();
         let names = self.in_use().names();
         if attempts.wait_for == names && attempts.retry.is_some_and(|retry| now < retry) {
             return attempts.retry;
@@ -84,7 +84,7 @@ impl Plugins {
                     has_held: true,
                     ..Attempts::default()
                 };
-                self.readiness.set(REVISIONS_HELD, true);
+                self.parts.readiness.set(REVISIONS_HELD, true);
                 if self.skips() {
                     attempts.wait_for = names;
                     attempts.retry = Some(self.after(SKIPPED_RETRY));
@@ -95,7 +95,8 @@ impl Plugins {
                 let wait = attempts.pause(&error);
                 tracing::warn!(%error, retry_after = ?wait, "the plugins of the cluster are not loaded; those that are loaded stay in use");
                 if !attempts.has_held {
-                    self.readiness
+                    self.parts
+                        .readiness
                         .note_missing(REVISIONS_HELD, error.to_string());
                 }
                 attempts.wait_for = names;
@@ -140,7 +141,7 @@ impl Plugins {
 
     /// Returns the revision whose plugins run in this process, even if it was deleted.
     pub(super) fn held_revision(&self) -> Option<Arc<LoadedRevision>> {
-        let held = self.generations.held();
+        let held = self.parts.generations.held();
         self.loaded.of(&held.running)
     }
 
@@ -186,7 +187,7 @@ impl Plugins {
 
     /// Uses these generations. Returns whether they replace others.
     fn use_generations(&self, running: &LoadedRevision, rolling: Option<Rolling>) -> bool {
-        let held = self.generations.held();
+        let held = self.parts.generations.held();
         let is_same = |a: &Option<Rolling>, b: &Option<Rolling>| match (a, b) {
             (None, None) => true,
             (Some(a), Some(b)) => {
@@ -209,14 +210,15 @@ impl Plugins {
         for (plugin, why) in &running.skipped {
             tracing::error!(revision = running.name, plugin, why, "plugin skipped");
         }
-        self.metrics
+        self.parts
+            .metrics
             .plugins_not_loaded(running.skipped.keys().map(String::as_str));
         // TrainJobs that started with it may be resumed.
-        let previous = match Arc::ptr_eq(&held.running, &running.generation) {
+        let previous = match held.running.number() == running.generation.number() {
             true => held.previous.clone(),
             false => Some(held.running.clone()),
         };
-        self.generations.replace(Held {
+        self.parts.generations.replace(Held {
             running: running.generation.clone(),
             rolling,
             previous,
@@ -253,7 +255,7 @@ impl Plugins {
             .filter_map(|(_, state)| state.spec.as_ref().ok());
         let plugins = specs.flat_map(|spec| &spec.plugins);
         digests.extend(plugins.filter_map(|plugin| plugin.digest.clone()));
-        self.program.source.keep(&digests);
+        self.parts.program.source.keep(&digests);
     }
 
     /// Writes what this replica has loaded into the revisions in use.
@@ -270,11 +272,11 @@ impl Plugins {
             let skipped = loaded.as_ref().filter(|it| !it.skipped.is_empty());
             let skipped = skipped.map(|it| skipped_in_words(&it.skipped));
             let entry = Replica {
-                pod: self.pod.clone(),
+                pod: self.parts.pod.clone(),
                 plan: loaded.map(|loaded| loaded.generation.plan().to_string()),
                 problem: failure.or(skipped).map(|text| cut(&text)),
             };
-            let known = state.replicas.iter().find(|it| it.pod == self.pod);
+            let known = state.replicas.iter().find(|it| it.pod == self.parts.pod);
             if known == Some(&entry) || entry.plan.is_none() && entry.problem.is_none() {
                 continue;
             }
@@ -288,7 +290,8 @@ impl Plugins {
     pub(crate) async fn leave(&self) {
         let in_use = self.in_use();
         let all = in_use.running.into_iter().chain(in_use.share);
-        let ours = all.filter(|(_, state, _)| state.replicas.iter().any(|it| it.pod == self.pod));
+        let ours =
+            all.filter(|(_, state, _)| state.replicas.iter().any(|it| it.pod == self.parts.pod));
         let leave = async {
             for (name, _, _) in ours {
                 if let Err(error) = self.write_replica(&name, None).await {

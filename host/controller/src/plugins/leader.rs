@@ -126,7 +126,7 @@ impl Leader {
             if plugins.in_use().running.is_some() {
                 break;
             }
-            let is_over = !is_waiting || plugins.clock.now() >= limit;
+            let is_over = !is_waiting || plugins.parts.clock.now() >= limit;
             let until = match (is_over, &last_used) {
                 (false, _) => retry.map_or(limit, |retry| retry.min(limit)),
                 (true, None) => {
@@ -149,7 +149,7 @@ impl Leader {
         }
         failed = 0;
         loop {
-            let is_overdue = plugins.clock.now() >= limit;
+            let is_overdue = plugins.parts.clock.now() >= limit;
             match plugins.hold(is_overdue).await {
                 Ok(()) => return Ok(()),
                 Err(HoldError::Newer(newer)) => return Err(NotLeading(newer)),

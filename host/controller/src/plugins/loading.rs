@@ -145,7 +145,7 @@ impl Plugins {
         let set = join_all(spec.plugins.iter().map(|plugin| self.fetch(plugin, mode))).await;
         check(&set, mode, may_skip)?;
         let mut reuse = self.loaded.generations();
-        reuse.extend(self.generations.held().all().cloned());
+        reuse.extend(self.parts.generations.held().all().cloned());
         let signers = set.iter().filter_map(|it| {
             let signer = it.content.as_ref().ok()?.signer.clone()?;
             Some((it.plugin.name.clone(), signer))
@@ -159,8 +159,8 @@ impl Plugins {
             })
             .collect();
         let (loader, host) = (
-            self.program.loader.clone(),
-            self.generations.host_facts().clone(),
+            self.parts.program.loader.clone(),
+            self.parts.generations.host_facts().clone(),
         );
         let loaded = on_thread(move || loader.load(&set, mode, &reuse, &host)).await;
         let LoadedPlugins { renderer, warnings } = loaded?.map_err(LoadError::Refused)?;
@@ -190,6 +190,7 @@ impl Plugins {
             skipped,
             warnings,
             generation: self
+                .parts
                 .generations
                 .generation((spec.number, &spec.hash()), renderer),
         });
@@ -203,7 +204,7 @@ impl Plugins {
 
     /// Returns why a built-in plugin is used in the place of a plugin.
     pub(super) fn built_in_instead(&self, plugin: &ResolvedPlugin) -> Option<String> {
-        self.program.loader.built_in_instead(plugin)
+        self.parts.program.loader.built_in_instead(plugin)
     }
 
     /// Fetches the content of a plugin, unless it is disabled or a built-in plugin is used in its place.
@@ -213,7 +214,7 @@ impl Plugins {
             || self.built_in_instead(plugin).is_some();
         let content = match needs_none {
             true => Ok(Verified::default()),
-            false => content(&*self.program.source, plugin, mode).await,
+            false => content(&*self.parts.program.source, plugin, mode).await,
         };
         FetchedPlugin {
             plugin: plugin.clone(),

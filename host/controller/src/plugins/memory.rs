@@ -146,8 +146,8 @@ pub(super) struct Candidate {
     /// Why this release cannot load it.
     pub(super) refused: Option<String>,
     pub(super) failures: Failures,
-    /// The TrainJobs that were rendered with it and with the running revision.
-    pub(super) checked: Checked,
+    /// The name of the running revision, and the TrainJobs that were rendered with both.
+    pub(super) checked: (String, Checked),
     pub(super) watched: Watched,
     /// When it is checked again which TrainJobs fail.
     pub(super) checks: Option<SystemTime>,

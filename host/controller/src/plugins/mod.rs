@@ -2,7 +2,7 @@
 //!
 //! The leader resolves the PolicyPlugins to digests and loads them together; if that succeeds, it creates a PluginRevision, which is immutable
 //! (`resolver`, `proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how
-//! TrainJobs and runtimes are rendered, restores a revision that was deleted (`restore`), and writes the `status` of the PolicyPlugins. Every
+//! TrainJobs and runtimes are rendered, checks which TrainJobs of a share fail (`share`), restores a revision that was deleted (`restore`), and writes the `status` of the PolicyPlugins. Every
 //! replica loads the revisions that are in use (`follower`), and keeps what it has if it cannot.
 //!
 //! `permitted` asks the API server whether the controller may do what plugins need. `audit` tells about it. `objects` has what is kept of both
@@ -28,6 +28,7 @@ mod restore;
 mod retry;
 mod roller;
 pub(crate) mod rollout;
+mod share;
 mod status;
 mod words;
 
@@ -72,16 +73,7 @@ pub(crate) const REVISIONS_HELD: &str = PLUGIN_REVISION;
 
 /// What the parts of this module share.
 pub(crate) struct Plugins {
-    client: Client,
-    program: ClusterPlugins,
-    generations: Arc<Generations>,
-    clock: Arc<dyn Clock>,
-    /// The name of this process in the status of revisions.
-    pod: String,
-    settings: RolloutSettings,
-    recorder: Recorder,
-    metrics: Arc<Metrics>,
-    readiness: Arc<Readiness>,
+    parts: Parts,
     policies: Store<ObjectName, PolicyPluginState>,
     revisions: Store<ObjectName, RevisionState>,
     are_policies_served: AtomicBool,
@@ -95,12 +87,13 @@ pub(crate) struct Plugins {
     changes: watch::Sender<()>,
 }
 
-/// What [`Plugins`] is made of.
+/// What [`Plugins`] gets from the process.
 pub(crate) struct Parts {
     pub(crate) client: Client,
     pub(crate) program: ClusterPlugins,
     pub(crate) generations: Arc<Generations>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// The name of this process in the status of revisions.
     pub(crate) pod: String,
     pub(crate) settings: RolloutSettings,
     pub(crate) recorder: Recorder,
@@ -111,15 +104,7 @@ pub(crate) struct Parts {
 impl Plugins {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
-            client: parts.client,
-            program: parts.program,
-            generations: parts.generations,
-            clock: parts.clock,
-            pod: parts.pod,
-            settings: parts.settings,
-            recorder: parts.recorder,
-            metrics: parts.metrics,
-            readiness: parts.readiness,
+            parts,
             policies: Store::default(),
             revisions: Store::default(),
             are_policies_served: AtomicBool::new(true),
@@ -148,8 +133,8 @@ impl Plugins {
             updated: |_, _, _, _| {},
         };
         tokio::select! {
-            replaced = follow::<PolicyPluginObject>(&self.client, &self.policies, &policies) => replaced,
-            replaced = follow::<RevisionObject>(&self.client, &self.revisions, &revisions) => replaced,
+            replaced = follow::<PolicyPluginObject>(&self.parts.client, &self.policies, &policies) => replaced,
+            replaced = follow::<RevisionObject>(&self.parts.client, &self.revisions, &revisions) => replaced,
         }
     }
 
@@ -160,7 +145,7 @@ impl Plugins {
         before: &PolicyPluginState,
         after: &PolicyPluginState,
     ) {
-        if after.asks_again(before) && self.metrics.breakers().resume(&plugin.0) {
+        if after.asks_again(before) && self.parts.metrics.breakers().resume(&plugin.0) {
             tracing::info!(
                 plugin = &*plugin.0,
                 "the plugin is no longer paused, because of the annotation trainyard.dev/retry"
@@ -208,7 +193,7 @@ impl Plugins {
     }
 
     fn now(&self) -> Timestamp {
-        Timestamp::try_from(self.clock.now()).unwrap_or(Timestamp::UNIX_EPOCH)
+        Timestamp::try_from(self.parts.clock.now()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// Waits until something changes, or the time comes.
@@ -217,8 +202,8 @@ impl Plugins {
             match until {
                 None => std::future::pending().await,
                 Some(until) => {
-                    while self.clock.now() < until {
-                        self.clock.sleep_until(until).await;
+                    while self.parts.clock.now() < until {
+                        self.parts.clock.sleep_until(until).await;
                     }
                 }
             }
@@ -231,7 +216,7 @@ impl Plugins {
     }
 
     fn after(&self, wait: Duration) -> SystemTime {
-        let now = self.clock.now();
+        let now = self.parts.clock.now();
         now.checked_add(wait).unwrap_or(now)
     }
 }
@@ -271,7 +256,7 @@ where
     W: Decode<Key = ObjectName>,
 {
     fn heard(&self) {
-        self.plugins.metrics.watch_heard(self.kind);
+        self.plugins.parts.metrics.watch_heard(self.kind);
     }
 
     fn health(&self, health: Health) {
@@ -285,7 +270,10 @@ where
             Health::Working => self.plugins.changed(),
             // What is held stays.
             Health::NotServed(why) | Health::Lost(why) if !self.store.is_synced() => {
-                self.plugins.readiness.note_missing(REVISIONS_HELD, why);
+                self.plugins
+                    .parts
+                    .readiness
+                    .note_missing(REVISIONS_HELD, why);
             }
             Health::NotServed(_) | Health::Lost(_) => {}
         }
@@ -293,7 +281,10 @@ where
 
     fn changed(&self, name: &ObjectName, change: Change<W::State>) {
         let unreadable = self.store.count_unreadable();
-        self.plugins.metrics.set_unreadable(self.kind, unreadable);
+        self.plugins
+            .parts
+            .metrics
+            .set_unreadable(self.kind, unreadable);
         if let Change::Updated { before, after } = &change {
             (self.updated)(self.plugins, name, before, after);
         }

@@ -93,11 +93,20 @@ pub struct PolicyPluginState {
     /// `metadata.generation`, which changes with the spec and not with the status.
     pub(crate) generation: i64,
     /// The object, or what is wrong with it.
-    pub(crate) object: Result<Arc<PolicyPlugin>, Box<str>>,
+    pub(crate) object: Result<Arc<PolicyPlugin>, InvalidPolicy>,
     /// Its status, as far as it can be read.
     pub(crate) status: PolicyPluginStatus,
     /// The annotation by which people let a paused plugin be called again; `None` without it.
     retry: Option<Box<str>>,
+}
+
+/// A PolicyPlugin that is wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct InvalidPolicy {
+    /// What is wrong.
+    pub(crate) problem: Box<str>,
+    /// What it does in spite of that; `None` if it is not disabled.
+    pub(crate) disabled: Option<Arc<PolicyPlugin>>,
 }
 
 impl State for PolicyPluginState {
@@ -153,16 +162,19 @@ impl Decode for PolicyPluginObject {
             "PolicyPlugin {}",
             metadata.name.as_deref().unwrap_or_default()
         ));
-        let read = PolicyPlugin::decode(&value, at);
-        let words = |errors: Vec<trainyard_config::ConfigError>| {
+        let read = PolicyPlugin::decode(&value, at.clone());
+        let invalid = |errors: Vec<trainyard_config::ConfigError>| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            errors.join("; ").into()
+            InvalidPolicy {
+                problem: errors.join("; ").into(),
+                disabled: PolicyPlugin::decode_disabled(&value, at).map(Arc::new),
+            }
         };
         Ok(PolicyPluginState {
             version,
             uid: metadata.uid.unwrap_or_default().into(),
             generation: metadata.generation.unwrap_or_default(),
-            object: read.map(Arc::new).map_err(words),
+            object: read.map(Arc::new).map_err(invalid),
             status: serde_json::from_value(status).unwrap_or_default(),
             retry: set(metadata.annotations.as_ref(), RETRY).map(Into::into),
         })

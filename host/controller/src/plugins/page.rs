@@ -3,6 +3,7 @@
 use std::{fmt::Write as _, sync::PoisonError};
 
 use trainyard_config::policy_plugin::ShadowSummary;
+use trainyard_model::text::counted;
 
 use super::{Plugins, rollout::RevisionFacts};
 
@@ -41,7 +42,9 @@ impl Page {
         } = summary;
         let _ = writeln!(
             text,
-            "\nRevision {number}, compared with revision {with}: of {runtimes} runtimes and {train_jobs} TrainJobs, {differing} differ, and {refused} are refused that were not before.\n\nFields that differ, by the plugins that changed:\n"
+            "\nRevision {number}, compared with revision {with}: of {} and {}, {differing} would render differently, and {refused} would be refused that revision {with} accepts.\n\nFields that differ, by the plugins that changed:\n",
+            counted(*runtimes, "runtime"),
+            counted(*train_jobs, "TrainJob"),
         );
         for it in differences {
             let _ = writeln!(

@@ -109,7 +109,7 @@ impl Plugins {
                 continue;
             };
             let kind = kind_of(api_version, kind);
-            if let Some((served, _)) = discover(&self.client, &kind).await? {
+            if let Some((served, _)) = discover(&self.parts.client, &kind).await? {
                 let rename =
                     |it: Permission| match it.group == kind.group && it.resource == *resource {
                         true => Permission {
@@ -126,7 +126,7 @@ impl Plugins {
 
     /// Returns the permissions that the controller does not have.
     async fn denied(&self, all: BTreeSet<Permission>) -> Result<BTreeSet<Permission>, kube::Error> {
-        let reviews = Api::<SelfSubjectAccessReview>::all(self.client.clone());
+        let reviews = Api::<SelfSubjectAccessReview>::all(self.parts.client.clone());
         let ask = |permission: Permission| {
             let reviews = reviews.clone();
             async move {

@@ -71,7 +71,7 @@ impl Leader {
         loop {
             changes.borrow_and_update();
             let inputs = self.inputs();
-            let is_due = retry.is_some_and(|retry| plugins.clock.now() >= retry);
+            let is_due = retry.is_some_and(|retry| plugins.parts.clock.now() >= retry);
             let is_known = considered.as_ref() == Some(&inputs);
             if !plugins.are_policies_known() {
                 plugins.change_or(&mut changes, None).await;
@@ -141,7 +141,7 @@ impl Leader {
         let plugins = &self.plugins;
         let end = plugins.after(LONGEST_SETTLING);
         let (mut inputs, mut until) = (self.inputs(), plugins.after(SETTLES));
-        while plugins.clock.now() < until.min(end) {
+        while plugins.parts.clock.now() < until.min(end) {
             plugins.change_or(changes, Some(until.min(end))).await;
             let now = self.inputs();
             if now != inputs {
@@ -226,7 +226,7 @@ impl Leader {
         }
         let mut spec = PluginRevisionSpec::new(1, resolved);
         let hash = spec.hash();
-        let held = plugins.generations.held();
+        let held = plugins.parts.generations.held();
         let numbers = held.all().map(|generation| generation.number());
         let used = numbers.fold(self.proposed().seen.highest, u64::max);
         match proposal(&facts, &hash, used) {

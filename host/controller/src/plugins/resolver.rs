@@ -4,12 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use trainyard_config::policy_plugin::{
-    BuiltInOrigin, OciOrigin, Origin, PolicyPlugin, ResolvedPlugin, Source,
+    BuiltInOrigin, OciOrigin, Origin, PolicyPlugin, ResolvedPlugin, Source, Stage,
 };
 
 use super::{
-    Leader, Pinned, PluginCondition, Problem, SourceError, Verified, is_newer, memory::Proposed,
-    objects::PolicyPluginState,
+    Leader, Pinned, PluginCondition, Problem, SourceError, Verified,
+    follower::NamedRevision,
+    is_newer,
+    memory::Proposed,
+    objects::{InvalidPolicy, PolicyPluginState, RevisionState},
 };
 
 /// How often tags that are followed, and files, are read again; and how much more it may be, so that clusters do not ask at the same time.
@@ -24,7 +27,8 @@ enum Content {
     Pinned(Pinned),
     /// As the newest revision has it. It was neither pulled nor verified again.
     Kept(ResolvedPlugin),
-    /// Not available, for this reason, and not needed, because the plugin is disabled. It is that of the newest revision with the plugin.
+    /// Not available, for this reason, and not needed, because the plugin is disabled. It is that of the newest revision with the plugin that
+    /// has run.
     Disabled(Problem, Option<ResolvedPlugin>),
 }
 
@@ -37,7 +41,7 @@ impl Leader {
     ) -> Option<Duration> {
         let plugins = &self.plugins;
         let mut pins = self.pins.lock().await;
-        let now = plugins.clock.now();
+        let now = plugins.parts.clock.now();
         let renew = pins.renews.is_none_or(|renews| now >= renews);
         let may_change = |state: &PolicyPluginState| {
             let source = state
@@ -65,7 +69,13 @@ impl Leader {
             async move {
                 let policy = match &state.object {
                     Ok(policy) => policy.clone(),
-                    Err(problem) => return (name, state, Err(invalid(problem))),
+                    Err(InvalidPolicy { problem, disabled }) => {
+                        let error = invalid(problem);
+                        let disabled = disabled
+                            .clone()
+                            .map(|it| (it, self.disabled(name, error.clone())));
+                        return (name, state, disabled.ok_or(error));
+                    }
                 };
                 let content = match (&policy.spec.source, pin) {
                     (None, _) => Ok(Content::BuiltIn),
@@ -73,16 +83,13 @@ impl Leader {
                     (Some(source), None) => match self.unused(&policy) {
                         Some(kept) => Ok(Content::Kept(kept)),
                         None => {
-                            let pinned = plugins.program.source.pin(name, source).await;
+                            let pinned = plugins.parts.program.source.pin(name, source).await;
                             pinned.map(Content::Pinned)
                         }
                     },
                 };
                 let content = match content {
-                    Err(error) if policy.spec.disabled => {
-                        let kept = self.newest_with(name);
-                        Ok(Content::Disabled(error.into_problem(), kept))
-                    }
+                    Err(error) if policy.spec.disabled => Ok(self.disabled(name, error)),
                     content => content,
                 };
                 (name, state, content.map(|content| (policy, content)))
@@ -108,6 +115,12 @@ impl Leader {
             }
         }
         wait
+    }
+
+    /// Returns the content of a disabled plugin that is not available.
+    fn disabled(&self, name: &str, why: SourceError) -> Content {
+        let kept = newest_with(&self.plugins.readable(), name);
+        Content::Disabled(why.into_problem(), kept)
     }
 
     fn note_content(&self, policy: &PolicyPlugin, content: Content, proposed: &mut Proposed) {
@@ -180,13 +193,6 @@ impl Leader {
         (is_it && self.plugins.built_in_instead(&newest).is_some()).then_some(newest)
     }
 
-    /// Returns a plugin as the newest revision with it has it.
-    fn newest_with(&self, name: &str) -> Option<ResolvedPlugin> {
-        let revisions = self.plugins.readable().into_iter().rev();
-        let mut plugins = revisions.flat_map(|(.., spec)| spec.plugins.clone());
-        plugins.find(|plugin| plugin.name == name)
-    }
-
     /// Returns a plugin as the newest revision has it.
     fn newest(&self, name: &str) -> Option<ResolvedPlugin> {
         let newest = self.plugins.facts().pop()?;
@@ -197,6 +203,20 @@ impl Leader {
             .find(|plugin| plugin.name == name)
             .cloned()
     }
+}
+
+/// Returns a plugin as the newest of these revisions with it has it that runs or ran before. What others have was never used everywhere, or was
+/// rolled back.
+fn newest_with(revisions: &[NamedRevision], name: &str) -> Option<ResolvedPlugin> {
+    let has_run = |state: &RevisionState| {
+        let stage = state.stage();
+        matches!(stage, Some(Stage::Running | Stage::Previous))
+    };
+    let revisions = revisions.iter().rev();
+    let mut plugins = revisions
+        .filter(|(_, state, _)| has_run(state))
+        .flat_map(|(.., spec)| &spec.plugins);
+    plugins.find(|plugin| plugin.name == name).cloned()
 }
 
 /// Returns the content of a plugin with the settings of another one.
@@ -233,11 +253,55 @@ fn is_moved_back(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use serde_json::json;
+    use trainyard_config::policy_plugin::PluginRevisionSpec;
 
     use super::*;
+    use crate::{
+        plugins::objects::{RevisionObject, revision_object},
+        watch::Decode as _,
+    };
+
+    /// A revision with this version of a plugin.
+    fn revision(number: u64, stage: Option<&str>, version: &str) -> NamedRevision {
+        let plugin = json!({"name": "stamp", "origin": {"builtIn": {}}, "version": version});
+        let spec = json!({"format": 1, "number": number, "plugins": [plugin]});
+        let spec: PluginRevisionSpec = serde_json::from_value(spec).unwrap();
+        let mut object = revision_object(&spec, false);
+        if let Some(stage) = stage {
+            object["status"] = json!({"stage": stage});
+        }
+        let state = RevisionObject::decode(&object.to_string(), 1).unwrap();
+        (spec.name().into(), Arc::new(state), Arc::new(spec))
+    }
+
+    #[test]
+    fn a_disabled_plugin_keeps_no_content_that_never_ran_or_was_rolled_back() {
+        let stages = [
+            None,
+            Some("Shadow"),
+            Some("Share"),
+            Some("Superseded"),
+            Some("Refused"),
+            Some("RolledBack"),
+        ];
+        for ran in ["Running", "Previous"] {
+            for stage in stages {
+                let revisions = [revision(1, Some(ran), "1.0.0"), revision(2, stage, "2.0.0")];
+                let kept = newest_with(&revisions, "stamp").unwrap();
+                assert_eq!(kept.version.as_deref(), Some("1.0.0"), "{ran} {stage:?}");
+                assert_eq!(newest_with(&revisions[1..], "stamp"), None, "{stage:?}");
+            }
+            let both = [
+                revision(1, Some("Previous"), "1.0.0"),
+                revision(2, Some(ran), "2.0.0"),
+            ];
+            let kept = newest_with(&both, "stamp").unwrap();
+            assert_eq!(kept.version.as_deref(), Some("2.0.0"), "{ran}");
+        }
+    }
 
     #[test]
     fn build_metadata_does_not_make_a_version_newer() {

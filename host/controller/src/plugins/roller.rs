@@ -15,19 +15,15 @@ use super::{
     memory::Candidate,
     objects::RevisionState,
     retry::backoff,
-    rollout::{
-        CandidateFacts, Facts, NewStage, Next, RevisionFacts, Watched, next, rolling, running,
-    },
-    words::{cut, skipped_in_words},
+    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, rolling, running},
 };
-use crate::{generation::Generation, queue::NamespacedName};
 
 /// How often it is checked which TrainJobs of a share fail, and how often the status of PolicyPlugins is compared with what is so.
-const CHECKS: Duration = Duration::from_secs(10);
+pub(super) const CHECKS: Duration = Duration::from_secs(10);
 const RENEWS: Duration = Duration::from_secs(30);
 
 /// The loaded running revision, and the one that is rolled out, or why it is not loaded.
-type Both = (Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>);
+pub(super) type Both = (Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>);
 
 impl Leader {
     /// Rolls revisions out, until a later release writes one. Returns its error.
@@ -41,7 +37,7 @@ impl Leader {
                 return newer;
             }
             self.warn_of_forged(&mut forged);
-            self.check_failures().await;
+            self.check_share().await;
             let facts = plugins.facts();
             self.count(&facts);
             let until = match self.next(&facts) {
@@ -90,11 +86,11 @@ impl Leader {
             held: self.held(),
             is_lost: self.is_lost(facts),
             now: self.plugins.now(),
-            settings: &self.plugins.settings,
+            settings: &self.plugins.parts.settings,
         })
     }
 
-    fn candidate_facts(&self, facts: &[RevisionFacts]) -> Option<CandidateFacts> {
+    pub(super) fn candidate_facts(&self, facts: &[RevisionFacts]) -> Option<CandidateFacts> {
         let running = running(facts)?;
         let running_name = running.name.as_str();
         let (_, running) = self.named(running)?;
@@ -114,7 +110,11 @@ impl Leader {
             number: rolling.number,
             refused: candidate.refused.clone(),
             comparison: compared.map(|(_, compared)| compared.into()),
-            removed: removed(&running, &spec),
+            removed: removed(
+                &running,
+                &spec,
+                &self.plugins.parts.program.loader.always_built_in(),
+            ),
             failures: candidate.failures.clone(),
             is_outdated: self.proposed().is_outdated(&spec),
             lagging: self.lagging(&state),
@@ -154,7 +154,8 @@ impl Leader {
             return;
         };
         let before = state.status.clone();
-        let loaded = plugins.loaded.any(&of.name);
+        // What is skipped is missing in both.
+        let loaded = plugins.loaded.get(&of.name);
         let signers = loaded.as_ref().map(|loaded| loaded.signers.clone());
         let plan = loaded.map(|loaded| loaded.generation.plan().to_string());
         let since = before.as_ref().filter(|_| !new.begins);
@@ -217,7 +218,7 @@ impl Leader {
     }
 
     /// Loads the running revision and the one that is rolled out.
-    async fn both(&self, facts: &[RevisionFacts], mode: Mode) -> Option<Both> {
+    pub(super) async fn both(&self, facts: &[RevisionFacts], mode: Mode) -> Option<Both> {
         let plugins = &self.plugins;
         let running = running(facts)?;
         let (_, spec) = self.named(running)?;
@@ -258,9 +259,11 @@ impl Leader {
         let changed = changed(Some(&before), &spec);
         let pair = (&old.generation, &new.generation);
         let comparing = self.comparer.compare(&self.work.stores, pair, &changed);
+        let still = |next: &Next| *next == Next::Compare(number);
+        self.write_statuses().await;
         let compared = tokio::select! {
             compared = comparing => compared,
-            () = self.until_not_comparing(candidate, &running.name) => return None,
+            () = self.until_other(candidate, running, still) => return None,
         };
         self.plugins.show(number, running.number, &compared.summary);
         let mut known = self.candidate();
@@ -271,81 +274,37 @@ impl Leader {
     }
 
     /// Waits until something else is to be done than to compare these revisions. The status of PolicyPlugins is written in the meantime.
-    async fn until_not_comparing(&self, candidate: &RevisionFacts, with: &str) {
+    pub(super) async fn until_other(
+        &self,
+        candidate: &RevisionFacts,
+        with: &RevisionFacts,
+        still: impl Fn(&Next) -> bool,
+    ) {
         let plugins = &self.plugins;
         let mut changes = plugins.changes.subscribe();
         loop {
             changes.borrow_and_update();
             let facts = plugins.facts();
-            let is_it =
-                |it: Option<&RevisionFacts>, name: &str| it.is_some_and(|it| it.name == name);
+            let is_it = |it: Option<&RevisionFacts>, of: &RevisionFacts| {
+                it.is_some_and(|it| it.name == of.name)
+            };
             if !is_it(running(&facts), with)
-                || !is_it(rolling(&facts), &candidate.name)
+                || !is_it(rolling(&facts), candidate)
                 || plugins.in_use().newer.is_some()
-                || self.next(&facts) != Next::Compare(candidate.number)
+                || !still(&self.next(&facts))
             {
                 return;
             }
-            self.write_statuses().await;
             plugins
                 .change_or(&mut changes, Some(plugins.after(RENEWS)))
                 .await;
-        }
-    }
-
-    /// Checks which TrainJobs of a share fail, every few seconds.
-    async fn check_failures(&self) {
-        let plugins = &self.plugins;
-        let facts = plugins.facts();
-        let share = rolling(&facts).filter(|it| it.stage == Some(Stage::Share));
-        let Some(share) = share else {
-            return;
-        };
-        // The facts of another candidate are dropped.
-        self.candidate_facts(&facts);
-        let now = plugins.clock.now();
-        let mut checked = {
-            let mut candidate = self.candidate();
-            if candidate.checks.is_some_and(|checks| now < checks) {
-                return;
-            }
-            candidate.checks = Some(plugins.after(CHECKS));
-            std::mem::take(&mut candidate.checked)
-        };
-        let held = plugins.generations.held();
-        let both = self.both(&facts, Mode::Lenient).await;
-        let is_watched = |old: &LoadedRevision, new: &LoadedRevision| {
-            let rolling = held.rolling.as_ref();
-            let is_complete = old.skipped.is_empty() && new.skipped.is_empty();
-            is_complete && rolling.is_some_and(|it| Arc::ptr_eq(&it.generation, &new.generation))
-        };
-        let (old, new) = match both {
-            Some((old, Ok(new))) if is_watched(&old, &new) => (old, new),
-            // Nobody sees how TrainJobs do with all plugins of the revision, so its share does not grow.
-            both => {
-                let mut candidate = self.candidate();
-                candidate.watched = Watched::No(cut(&unwatched(both)));
-                return;
-            }
-        };
-        let is_share = |generation: &Generation| generation.number() == share.number;
-        let in_share = |namespace: &str| is_share(held.of(namespace));
-        let fails = |key: &NamespacedName| self.work.failures.stopped_by(key);
-        let pair = (&old.generation, &new.generation);
-        let failures = self
-            .comparer
-            .failures(&self.work.stores, pair, in_share, fails, &mut checked)
-            .await;
-        let mut candidate = self.candidate();
-        (candidate.failures, candidate.checked) = (failures, checked);
-        if matches!(candidate.watched, Watched::No(_)) {
-            candidate.watched = Watched::Since(plugins.now());
+            self.write_statuses().await;
         }
     }
 
     /// Counts for metrics.
     fn count(&self, facts: &[RevisionFacts]) {
-        let metrics = &self.plugins.metrics;
+        let metrics = &self.plugins.parts.metrics;
         let newest = facts.last();
         let stage = newest.and_then(|it| Some((format!("{:?}", it.stage?), &*it.reason)));
         let stage = stage.as_ref().map(|(stage, reason)| (&**stage, *reason));
@@ -361,20 +320,5 @@ impl Leader {
             .map(|replica| replica.pod)
             .collect();
         metrics.set_replicas_behind(behind.len());
-    }
-}
-
-/// Returns why nobody sees how TrainJobs do with a share.
-fn unwatched(both: Option<Both>) -> String {
-    match both {
-        None => "the running revision is not loaded".to_owned(),
-        Some((_, Err(error))) => error.sentence(),
-        Some((old, Ok(new))) => {
-            let incomplete = [old, new].into_iter().find(|it| !it.skipped.is_empty());
-            incomplete.map_or_else(
-                || "the leader does not use it yet".to_owned(),
-                |it| skipped_in_words(&it.skipped),
-            )
-        }
     }
 }

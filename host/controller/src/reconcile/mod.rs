@@ -79,6 +79,7 @@ pub use reconciler::{Reconciler, Stores};
 pub use snapshot::Snapshot;
 use start::{KnownJobSet, Start};
 use trainyard_api::names;
+pub(crate) use trial::Acceptance;
 
 use crate::{
     fair::Worker,

@@ -17,7 +17,7 @@ use super::{
         TrainJobs as _,
     },
     dry_run::ForgetInterests,
-    error::{ReconcileError, StoppedBy},
+    error::{ReconcileError, StoppedBy, is_over_quota},
     live_cluster::{Answers, LiveCluster, creating},
     snapshot::Snapshot,
     start::KnownJobSet,
@@ -100,31 +100,35 @@ impl Reconciler {
         Ok(all.filter(is_shown).map(written).collect())
     }
 
-    /// Whether the API server accepts objects, as far as a dry run of their creation tells; `None` if it does not tell, such as because a quota
-    /// is exceeded.
+    /// Returns whether the API server accepts objects, as far as a dry run of their creation tells.
     pub(crate) async fn are_accepted(
         &self,
         (key, worker): (&NamespacedName, &Worker),
         objects: &[Value],
-    ) -> Option<bool> {
+    ) -> Acceptance {
         let accepted = async {
             for object in objects {
                 match self.is_accepted(&key.namespace, object).await {
-                    Some(true) => {}
+                    Acceptance::Accepted => {}
                     other => return other,
                 }
             }
-            Some(true)
+            Acceptance::Accepted
         };
         worker.free_while(accepted).await
     }
 
-    async fn is_accepted(&self, namespace: &str, object: &Value) -> Option<bool> {
-        let object: DynamicObject = serde_json::from_value(object.clone()).ok()?;
-        let of = object.types.as_ref()?;
+    async fn is_accepted(&self, namespace: &str, object: &Value) -> Acceptance {
+        let object: Option<DynamicObject> = serde_json::from_value(object.clone()).ok();
+        // No API server accepts one without a kind.
+        let Some((object, of)) = object.and_then(|it| Some((it.clone(), it.types?))) else {
+            return Acceptance::Refused;
+        };
         let kind = kind_of(&of.api_version, &of.kind);
-        let Some((resource, _)) = self.kinds.refresh(&kind).await.ok()? else {
-            return Some(false);
+        let resource = match self.kinds.refresh(&kind).await {
+            Ok(Some((resource, _))) => resource,
+            Ok(None) => return Acceptance::Refused,
+            Err(_) => return Acceptance::NotTold,
         };
         let objects =
             Api::<DynamicObject>::namespaced_with(self.client.clone(), namespace, &resource);
@@ -133,22 +137,39 @@ impl Reconciler {
             ..creating()
         };
         match objects.create(&params, &object).await {
-            Ok(_) => Some(true),
-            Err(error) => is_accepted_in_spite_of(error),
+            Ok(_) => Acceptance::Accepted,
+            Err(error) => told_by(error),
         }
     }
 }
 
-/// Whether the API server accepts an object, by the error of a dry run. An object that exists is checked before the API server says so. If a
-/// webhook does not support dry runs, each is refused with 400, so nothing speaks against the object.
-fn is_accepted_in_spite_of(error: kube::Error) -> Option<bool> {
+/// What a dry run tells about objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acceptance {
+    /// The API server accepts them.
+    Accepted,
+    /// It does not.
+    Refused,
+    /// They exceed a quota of the namespace, which its users can keep full.
+    OverQuota,
+    /// The API server did not answer, such as during an outage.
+    NotTold,
+}
+
+/// Returns what the error of a dry run tells. An object that exists is checked before the API server says so. If a webhook does not support dry
+/// runs, each is refused with 400, so nothing speaks against the object.
+fn told_by(error: kube::Error) -> Acceptance {
     let says_nothing = match &error {
         kube::Error::Api(status) if status.code == 400 => lacks_dry_run(&status.message),
         error => code(error) == Some(409),
     };
     let error = ReconcileError::api("trying to create an object".to_owned(), error);
-    let is_refused = StoppedBy::of(&error) == StoppedBy::ApiServer;
-    (says_nothing || is_refused).then_some(says_nothing)
+    match StoppedBy::of(&error) {
+        _ if says_nothing => Acceptance::Accepted,
+        StoppedBy::ApiServer => Acceptance::Refused,
+        StoppedBy::Other if is_over_quota(&error) => Acceptance::OverQuota,
+        StoppedBy::Other => Acceptance::NotTold,
+    }
 }
 
 /// Whether a message is the API server's own about a webhook. What a webhook answers, which may be a tenant's text, begins otherwise.
@@ -163,20 +184,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_webhook_without_dry_runs_refuses_no_object() {
+    fn a_dry_run_tells_what_the_api_server_says_about_the_object_itself() {
         const OLD: &str = "admission webhook \"a.example.com\" does not support dry run";
         const QUOTES: &str = "admission webhook \"a.example.com\" denied the request: note \"this\" does not support dry run";
         for (code, message, accepted) in [
-            (400, OLD, Some(true)),
-            (400, QUOTES, Some(false)),
-            (400, "spec is malformed", Some(false)),
-            (422, "spec is invalid", Some(false)),
-            (409, "jobsets \"a\" already exists", Some(true)),
-            (403, "exceeded quota: gpus", None),
-            (503, "try again", None),
+            (400, OLD, Acceptance::Accepted),
+            (400, QUOTES, Acceptance::Refused),
+            (400, "spec is malformed", Acceptance::Refused),
+            (422, "spec is invalid", Acceptance::Refused),
+            (409, "jobsets \"a\" already exists", Acceptance::Accepted),
+            (403, "exceeded quota: gpus", Acceptance::OverQuota),
+            (403, "not allowed", Acceptance::Refused),
+            (429, "too many requests", Acceptance::NotTold),
+            (500, "failed calling webhook", Acceptance::NotTold),
+            (503, "try again", Acceptance::NotTold),
         ] {
             let status = kube::core::Status::failure(message, "").with_code(code);
-            let found = is_accepted_in_spite_of(kube::Error::Api(status.boxed()));
+            let found = told_by(kube::Error::Api(status.boxed()));
             assert_eq!(found, accepted, "{message}");
         }
     }

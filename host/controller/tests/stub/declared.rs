@@ -406,6 +406,14 @@ impl PluginLoader for Registry {
         let version = plugin.version.as_ref()?;
         (*version <= shipped).then(|| format!("version {version} is not newer than {shipped}"))
     }
+
+    fn always_built_in(&self) -> BTreeSet<String> {
+        let built_in = self.0.built_in.lock().unwrap();
+        let always = built_in
+            .iter()
+            .filter(|it| it.text("activeWhen") == "always");
+        always.map(|it| it.text("name")).collect()
+    }
 }
 
 /// Returns a warning for the grants that a plugin does not claim.
@@ -584,6 +592,20 @@ impl World {
         found.map_or_else(String::new, |(_, stage, _)| stage)
     }
 
+    /// Waits until a controller renders with a revision in a share: until then, a TrainJob may start with the running one.
+    pub(crate) async fn until_used_in_a_share(&self, number: u64) {
+        self.until_stage(number, "Share").await;
+        let what = format!("a replica uses revision {number}");
+        let is_used = |cluster: &Cluster| {
+            let all = cluster.all("pluginrevisions");
+            let mut revisions = all.iter();
+            let it = revisions.find(|it| it["spec"]["number"] == number);
+            it.is_some_and(|it| it["status"]["replicas"][0]["plan"].is_string())
+        };
+        self.pass(&what, is_used).await;
+    }
+
+    /// Waits until a revision is at a stage.
     pub(crate) async fn until_stage(&self, number: u64, stage: &str) {
         let what = format!("revision {number} is at {stage}");
         self.pass(&what, |_| self.stage(number) == stage).await;

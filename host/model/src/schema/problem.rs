@@ -9,7 +9,7 @@ use super::{
     ConfigError,
     node::{ObjectRules, Type},
 };
-use crate::text::{clean, nearest};
+use crate::text::{clean, counted, nearest};
 
 /// The maximum length of an unknown key for which a similar one is searched, in bytes.
 const MAX_MISSPELLED: usize = 64;
@@ -322,11 +322,6 @@ fn with_description(problem: String, description: Option<&str>) -> String {
         }
         None => problem,
     }
-}
-
-fn counted(count: u64, what: &str) -> String {
-    let s = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{s}")
 }
 
 /// The types as the author of a configuration knows them.

@@ -36,6 +36,10 @@ pub(super) async fn judge([old, new]: Rendered) -> Pair {
     match (old, new) {
         (Ok(old), Ok(new)) if old == new => Pair::Same,
         (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
+        // What it would render if it had all plugins is not known.
+        (Err(old), Err(new)) if old.lacks_plugin() && !new.lacks_plugin() => {
+            Pair::NotCompared { renders_with_old }
+        }
         (Err(old), Err(new)) if !may_pass(&old) && !may_pass(&new) => Pair::Same,
         // Its calls time out in all namespaces, as this one has just done, and those of the older one do not.
         (Ok(_), Err(new)) if new.paused().is_some() => Pair::Refused,

@@ -12,13 +12,14 @@ use crate::{
     generation::Generation,
     plugins::rollout::Failures,
     queue::NamespacedName,
-    reconcile::{StoppedBy, Stores},
+    reconcile::{Acceptance, StoppedBy, Stores},
 };
 
 /// The TrainJobs that were checked because they fail, by their version, and whether they fail only with the newer revision.
 pub(crate) type Checked = HashMap<(NamespacedName, String, StoppedBy), bool>;
 
 /// Whether a TrainJob fails because of the newer generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Known(bool),
     /// It could not be found out.
@@ -26,6 +27,38 @@ enum Verdict {
         /// Whether the share waits for it: a TrainJob that fails with the older generation, too, holds up nothing.
         waits: bool,
     },
+}
+
+/// What one check renders at most.
+struct Budget {
+    rendered: usize,
+    exhausting: Exhausting,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self {
+            rendered: 0,
+            exhausting: Exhausting::new(),
+        }
+    }
+
+    /// Returns the verdict on a TrainJob of a namespace that is not rendered; `None` if it is.
+    fn exceeded(&self, namespace: &Arc<str>) -> Option<Verdict> {
+        // The next check renders it.
+        if self.rendered >= IN_ALL {
+            return Some(Verdict::Unknown { waits: true });
+        }
+        // A namespace alone, whose TrainJobs may fail with both, holds up nothing.
+        let waits = self.exhausting.is_full();
+        let has_room = self.exhausting.has_room(namespace);
+        (!has_room).then_some(Verdict::Unknown { waits })
+    }
+
+    fn note(&mut self, namespace: &Arc<str>, both: &Rendered) {
+        self.rendered += 1;
+        self.exhausting.note(namespace, both);
+    }
 }
 
 impl Comparer {
@@ -39,7 +72,7 @@ impl Comparer {
         fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
         checked: &mut Checked,
     ) -> Failures {
-        let [mut all, mut failing, mut worse] = [(); 3].map(|()| AtMost::new(OF_NAMESPACE));
+        let [mut all, mut worse] = [(); 2].map(|()| AtMost::new(OF_NAMESPACE));
         let mut jobs = stores.jobs.objects();
         jobs.retain(|(key, job)| in_share(&key.namespace) && self.reconciler.follows(key, job));
         jobs.sort_by(|a, b| a.0.cmp(&b.0));
@@ -52,27 +85,18 @@ impl Comparer {
             all_namespaces,
             ..Failures::default()
         };
-        let (mut still, mut exhausting) = (Checked::new(), Exhausting::new());
-        let jobs = jobs.into_iter().map(|it| (it.0.namespace.clone(), it));
-        for (key, job) in in_turns(jobs) {
+        let (mut still, mut budget) = (Checked::new(), Budget::new());
+        for (key, job, by) in failing(jobs, fails) {
             // Each call of a plugin that hangs everywhere takes as long as its limits allow.
             if found.are_too_many() {
                 break;
             }
             let namespace = key.namespace.clone();
-            let Some(by) = fails(&key).filter(|_| failing.admits(namespace.clone())) else {
-                continue;
-            };
             let version = (key.clone(), job.resource_version(), by);
-            let is_worse = match checked.get(&version) {
-                Some(is_worse) => *is_worse,
-                None if still.len() >= IN_ALL => continue,
-                None if !exhausting.has_room(&namespace) => {
-                    // A namespace alone, whose TrainJobs may fail with both, holds up nothing.
-                    found.not_compared += usize::from(exhausting.is_full());
-                    continue;
-                }
-                None => {
+            let verdict = match (checked.get(&version), budget.exceeded(&namespace)) {
+                (Some(is_worse), _) => Verdict::Known(*is_worse),
+                (None, Some(verdict)) => verdict,
+                (None, None) => {
                     let subject = Subject {
                         name: String::new(),
                         key: key.clone(),
@@ -80,15 +104,16 @@ impl Comparer {
                         is_runtime: false,
                     };
                     let both = self.render(&subject, (old, new)).await;
-                    exhausting.note(&namespace, &both);
-                    match self.is_worse(&key, by, both).await {
-                        Verdict::Known(is_worse) => is_worse,
-                        // It is asked again at the next check.
-                        Verdict::Unknown { waits } => {
-                            found.not_compared += usize::from(waits);
-                            continue;
-                        }
-                    }
+                    budget.note(&namespace, &both);
+                    self.is_worse(&key, by, both).await
+                }
+            };
+            let is_worse = match verdict {
+                Verdict::Known(is_worse) => is_worse,
+                // It is asked again at the next check.
+                Verdict::Unknown { waits } => {
+                    found.not_compared += usize::from(waits);
+                    continue;
                 }
             };
             still.insert(version, is_worse);
@@ -129,10 +154,69 @@ impl Comparer {
                 let worker = Worker::new(&self.places, &key.namespace);
                 worker.start().await;
                 match self.reconciler.are_accepted((key, &worker), &old).await {
-                    Some(accepted) => Verdict::Known(accepted),
-                    None => Verdict::Unknown { waits: false },
+                    Acceptance::Accepted => Verdict::Known(true),
+                    Acceptance::Refused => Verdict::Known(false),
+                    // It fails with the older generation, too, as long as the quota is full.
+                    Acceptance::OverQuota => Verdict::Unknown { waits: false },
+                    Acceptance::NotTold => Verdict::Unknown { waits: true },
                 }
             }
         }
+    }
+}
+
+/// Returns the TrainJobs that fail, with what stops them; at most [`OF_NAMESPACE`] of a namespace. Namespaces take turns, and those that do not
+/// fail have none.
+fn failing<J>(
+    jobs: Vec<(NamespacedName, J)>,
+    fails: impl Fn(&NamespacedName) -> Option<StoppedBy>,
+) -> impl Iterator<Item = (NamespacedName, J, StoppedBy)> {
+    let mut of_namespace = AtMost::new(OF_NAMESPACE);
+    let failing = jobs.into_iter().filter_map(move |(key, job)| {
+        let namespace = key.namespace.clone();
+        let by = fails(&key).filter(|_| of_namespace.admits(namespace.clone()))?;
+        Some((namespace, (key, job, by)))
+    });
+    in_turns(failing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_waits_for_train_jobs_that_the_next_check_renders() {
+        let (namespace, mut budget) = ("a".into(), Budget::new());
+        for _ in 0..IN_ALL {
+            assert_eq!(budget.exceeded(&namespace), None);
+            budget.note(&namespace, &[Ok(Vec::new()), Ok(Vec::new())]);
+        }
+        let waits = Some(Verdict::Unknown { waits: true });
+        assert_eq!(budget.exceeded(&namespace), waits);
+        assert_eq!(Budget::new().exceeded(&namespace), None);
+    }
+
+    #[test]
+    fn train_jobs_that_do_not_fail_delay_no_other_ones_of_their_namespace() {
+        let job = |(namespace, number): (&str, u32)| {
+            (
+                NamespacedName::new(namespace, format!("job-{number:04}")),
+                (),
+            )
+        };
+        let healthy = (0..2_000).map(|number| ("a", number));
+        let jobs = healthy.chain([("a", 2_000), ("a", 2_001)]);
+        let jobs = jobs.chain((0..30).map(|number| ("b", number)));
+        let is_healthy = |key: &NamespacedName| &*key.namespace == "a" && &*key.name < "job-2000";
+        let fails = |key: &NamespacedName| (!is_healthy(key)).then_some(StoppedBy::Other);
+        let found: Vec<_> = failing(jobs.map(job).collect(), fails)
+            .map(|(key, ..)| format!("{}/{}", key.namespace, key.name))
+            .collect();
+        let first: Vec<_> = found.iter().take(4).map(String::as_str).collect();
+        assert_eq!(
+            first,
+            ["a/job-2000", "b/job-0000", "a/job-2001", "b/job-0001"]
+        );
+        assert_eq!(found.len(), 2 + OF_NAMESPACE);
     }
 }

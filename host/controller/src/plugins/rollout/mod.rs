@@ -109,6 +109,8 @@ pub(crate) enum Watched {
     Since(Timestamp),
     /// It does not, for this reason.
     No(String),
+    /// It would, but the running revision lacks plugins, for this reason, so that nothing can be compared with it.
+    NothingToCompareWith(String),
 }
 
 impl Default for Watched {

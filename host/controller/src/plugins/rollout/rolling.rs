@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use trainyard_config::policy_plugin::Stage;
+use trainyard_model::text::counted;
 
 use super::{
     CandidateFacts, Comparison, Facts, Failures, LAGGING, NewStage, Next, RevisionFacts, Watched,
@@ -141,7 +142,7 @@ impl Rolling<'_> {
             return write(number, Stage::Running, "NoDifference", message);
         }
         let mut why = format!(
-            "{} of the compared TrainJobs and runtimes differ",
+            "{} of the compared TrainJobs and runtimes would render differently",
             comparison.differing.saturating_add(comparison.refused)
         );
         if comparison.not_compared > 0 {
@@ -188,6 +189,13 @@ impl Rolling<'_> {
         let since = since.filter(|since| *since <= self.facts.now);
         let watched = match known.watched {
             Watched::Since(watched) => watched,
+            Watched::NothingToCompareWith(_) if asked.accept_failures => Timestamp::MIN,
+            Watched::NothingToCompareWith(why) => {
+                let how = format!(
+                    "; make it available, or run `kubectl annotate --overwrite pluginrevision {name} trainyard.dev/accept=failures` to go on"
+                );
+                return self.unwatched(since, &(why + &how));
+            }
             Watched::No(why) => return self.unwatched(since, &why),
         };
         let since = since.map_or(watched, |since| since.max(watched));
@@ -205,8 +213,9 @@ impl Rolling<'_> {
         }
         if known.lagging > 0 && self.facts.now < at_last {
             let message = format!(
-                "it keeps {percent} % of the namespaces until {} replicas have loaded it, or until {at_last}; the status of revision {} has all replicas",
-                known.lagging, running.number
+                "it keeps {percent} % of the namespaces, and waits until {at_last} for {} to load it; the status of revision {} has all replicas",
+                counted(known.lagging, "replica"),
+                running.number
             );
             return self.wait(Some(at_last), LAGS, message);
         }
@@ -216,7 +225,8 @@ impl Rolling<'_> {
         let unknown = known.failures.not_compared;
         if !asked.accept_failures && unknown > 0 {
             let message = format!(
-                "it keeps {percent} % of the namespaces, because {unknown} TrainJobs fail and could not be compared with revision {}, such as because calls of a plugin exceed their time; correct the PolicyPlugins, or run `kubectl annotate --overwrite pluginrevision {name} trainyard.dev/accept=failures` to go on",
+                "it keeps {percent} % of the namespaces, because {} could not be compared with revision {}, such as because calls of a plugin exceed their time, or the API server does not answer; correct the PolicyPlugins, or run `kubectl annotate --overwrite pluginrevision {name} trainyard.dev/accept=failures` to go on",
+                counted(unknown, "failing TrainJob"),
                 running.number
             );
             return self.wait(None, UNKNOWN, message);
@@ -232,9 +242,9 @@ impl Rolling<'_> {
     fn fails(&self, failures: &Failures, running: &RevisionFacts) -> String {
         let RevisionFacts { percent, name, .. } = self.revision;
         format!(
-            "it keeps {percent} % of the namespaces, because {} TrainJobs of {} namespaces fail with it and not with revision {}, such as {}; correct the PolicyPlugins or these TrainJobs, or run `kubectl annotate --overwrite pluginrevision {name} trainyard.dev/accept=failures` to go on",
-            failures.train_jobs,
-            failures.namespaces,
+            "it keeps {percent} % of the namespaces, because it makes {} of {} fail and revision {} does not, such as {}; correct the PolicyPlugins or these TrainJobs, or run `kubectl annotate --overwrite pluginrevision {name} trainyard.dev/accept=failures` to go on",
+            counted(failures.train_jobs, "TrainJob"),
+            counted(failures.namespaces, "namespace"),
             running.number,
             failures.examples.join(", ")
         )

@@ -564,6 +564,36 @@ fn a_share_that_nobody_watches_says_so_until_somebody_does() {
     assert_eq!(world.act(), Next::Wait(Some(minutes(6))));
 }
 
+/// A plugin that runs is gone for good, and the new revision is the repair.
+#[test]
+fn a_share_with_nothing_to_compare_with_goes_on_if_a_person_says_so() {
+    let all = vec![
+        revision(1, "a", Some(Stage::Running)),
+        revision(2, "b", Some(Stage::Share)),
+    ];
+    let mut world = World::of(all, "b");
+    world.revisions[1].percent = 50;
+    world.known.watched = Watched::NothingToCompareWith("plugin a is skipped".to_owned());
+    world.now = minutes(6);
+    let Next::Write(said) = world.act() else {
+        panic!("nothing is said")
+    };
+    assert_eq!((said.stage, said.reason), (Stage::Share, "NotWatched"));
+    for part in [
+        "plugin a is skipped",
+        "make it available",
+        "trainyard.dev/accept=failures",
+    ] {
+        assert!(said.message.contains(part), "{said:?}");
+    }
+    assert_eq!(world.act(), Next::Wait(None));
+    world.revisions[1].asked.accept_failures = true;
+    let Next::Write(done) = world.act() else {
+        panic!("it still waits")
+    };
+    assert_eq!((done.stage, done.reason), (Stage::Running, "Completed"));
+}
+
 fn watched_since(time: Option<Timestamp>) -> Watched {
     time.map_or_else(Watched::default, Watched::Since)
 }

@@ -64,9 +64,11 @@ fn found(kind: PluginCondition, account: &Account<'_>, facts: &StatusFacts<'_>) 
             };
             return of(status, reason, message.as_str());
         }
-        // The content is fetched after its signature is verified. What comes before the problem is known if the plugin was resolved.
+        // The content is fetched after its signature is verified. What comes before the problem is known if the plugin was resolved. One that
+        // is disabled was not.
         let comes_before = kind < *condition && *condition != PluginCondition::Verified;
-        if !comes_before || proposed.resolved.is_none() {
+        let is_resolved = proposed.resolved.is_some() && proposed.unavailable.is_none();
+        if !comes_before || !is_resolved {
             return not_reached(*condition);
         }
     }

@@ -99,7 +99,7 @@ impl Leader {
             }
         }
         let inactive = inactive.iter().map(|(name, reason)| (&**name, &**reason));
-        plugins.metrics.set_inactive_policies(inactive);
+        plugins.parts.metrics.set_inactive_policies(inactive);
         for (name, state, status) in changed {
             match plugins.write_policy_status((&name, &state), &status).await {
                 Ok(()) => {
@@ -119,12 +119,12 @@ impl Leader {
     /// Returns the plugins of the generations in use that are paused for all namespaces, by the calls of this process.
     fn paused(&self) -> BTreeMap<String, PausedPlugin> {
         let plugins = &self.plugins;
-        let held = plugins.generations.held();
+        let held = plugins.parts.generations.held();
         let rolling = held.rolling.as_ref().map(|rolling| &rolling.generation);
         let in_use = [&held.running].into_iter().chain(rolling);
         let loaded = in_use.flat_map(|generation| generation.renderer().generation().plugins());
         let paused = loaded.filter_map(|plugin| {
-            let breakers = plugins.metrics.breakers().of(plugin)?;
+            let breakers = plugins.parts.metrics.breakers().of(plugin)?;
             let (phase, failing) = breakers.failing()?;
             let id = plugin.id.clone();
             Some((id.name.to_string(), PausedPlugin { id, phase, failing }))

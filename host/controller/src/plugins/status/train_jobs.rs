@@ -17,7 +17,7 @@ impl Leader {
     /// Counts the TrainJobs that use each plugin, if that is due.
     pub(super) fn count_train_jobs(&self) -> Option<BTreeMap<String, TrainJobCount>> {
         let plugins = &self.plugins;
-        let now = plugins.clock.now();
+        let now = plugins.parts.clock.now();
         {
             let mut due = self.counts_due();
             if due.is_some_and(|due| now < due) {

@@ -19,7 +19,7 @@ use trainyard_render::{PendingLookup, Problem, Stopped};
 
 pub(crate) use blame::Blame;
 pub use snapshot_error::SnapshotError;
-pub(crate) use stopped_by::StoppedBy;
+pub(crate) use stopped_by::{StoppedBy, is_over_quota};
 pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED, WAITS};
 
 use super::object_ref::ObjectRef;

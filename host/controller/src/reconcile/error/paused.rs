@@ -1,4 +1,4 @@
-//! Errors of TrainJobs whose plugins are paused for all namespaces, or take too long.
+//! Errors of TrainJobs whose plugins are missing, are paused for all namespaces, or take too long.
 
 use trainyard_model::{
     plugin::{Busy, CallFailure},
@@ -21,6 +21,13 @@ impl ReconcileError {
             },
             _ => None,
         })
+    }
+
+    /// Whether a plugin that the TrainJob needs is not loaded.
+    pub(crate) fn lacks_plugin(&self) -> bool {
+        let is_missing =
+            |it: &Problem| matches!(it, Problem::NotLoaded { .. } | Problem::PluginSkipped(_));
+        matches!(self, Self::Render(refused) if refused.stopped.problems().iter().any(is_missing))
     }
 
     /// Whether a call of a plugin took as long as its limits allow.

@@ -19,7 +19,7 @@ impl StoppedBy {
             ReconcileError::Api { problem, .. } => match &**problem {
                 kube::Error::Api(status) => match status.code {
                     // A quota is the namespace's, whatever the plugins are.
-                    403 => !status.message.contains("exceeded quota"),
+                    403 => !is_over_quota(error),
                     code => [400, 422].contains(&code),
                 },
                 _ => false,
@@ -32,4 +32,15 @@ impl StoppedBy {
             Self::Other
         }
     }
+}
+
+/// Whether the API server refuses an object because a quota of its namespace is exceeded.
+pub(crate) fn is_over_quota(error: &ReconcileError) -> bool {
+    let ReconcileError::Api { problem, .. } = error else {
+        return false;
+    };
+    let kube::Error::Api(status) = &**problem else {
+        return false;
+    };
+    status.code == 403 && status.message.contains("exceeded quota")
 }
