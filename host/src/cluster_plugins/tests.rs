@@ -166,3 +166,16 @@ fn grants_that_a_plugin_does_not_claim_are_warnings_about_it_alone() {
         assert!(loaded.warnings.is_empty());
     }
 }
+
+#[test]
+fn configuration_that_does_not_fit_the_plugin_is_refused_with_its_path() {
+    let settings = json!({"config": {"mistyped": 1}});
+    let plugin = torch(&json!({"builtIn": {}}), None, &settings);
+    let refused = load(&loader(), &plugin, Mode::Strict, &[]).err().unwrap();
+    let problem = &refused.first().unwrap().problem;
+    assert_eq!(
+        (problem.condition, &*problem.reason),
+        (PluginCondition::Loaded, "InvalidConfig")
+    );
+    assert!(problem.message.contains("mistyped"), "{}", problem.message);
+}

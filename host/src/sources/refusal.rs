@@ -75,3 +75,75 @@ const fn of_signature(problem: &SignatureError) -> &'static str {
         SignatureError::Name { .. } => "WrongSigner",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use trainyard_oci::Digest;
+
+    use super::*;
+
+    #[test]
+    fn what_a_registry_sends_wrongly_has_a_reason_and_what_may_pass_has_none() {
+        let host = || "registry.example".to_owned();
+        let digest = |bytes: &[u8]| Digest::of(bytes);
+        let pulled = |reason| Some((PluginCondition::Pulled, reason));
+        let moved = || OciProblem::TagMoved {
+            tag: "1.0.0".to_owned(),
+            wanted: digest(b"a"),
+            found: digest(b"b"),
+        };
+        let after = Duration::from_secs(1);
+        for (problem, expected) in [
+            (moved(), pulled("TagMoved")),
+            (
+                OciProblem::Registry(RegistryError::ManifestDigest {
+                    host: host(),
+                    wanted: digest(b"a").to_string(),
+                    found: digest(b"b"),
+                }),
+                pulled("DigestMismatch"),
+            ),
+            (
+                OciProblem::Registry(RegistryError::BlobDigest {
+                    host: host(),
+                    wanted: digest(b"a"),
+                    found: digest(b"b"),
+                }),
+                pulled("DigestMismatch"),
+            ),
+            (
+                OciProblem::Registry(RegistryError::BlobSize {
+                    host: host(),
+                    declared: 1,
+                    found: "2 bytes".to_owned(),
+                }),
+                pulled("SizeMismatch"),
+            ),
+            (
+                OciProblem::Registry(RegistryError::TooLarge {
+                    host: host(),
+                    what: "a manifest",
+                    limit: 1,
+                }),
+                pulled("TooLarge"),
+            ),
+            (
+                OciProblem::Signature(SignatureError::NoSigners),
+                Some((PluginCondition::Verified, "NoSigners")),
+            ),
+            // The registry counts, whatever its mirrors say.
+            (
+                OciProblem::Everywhere {
+                    registry: Box::new(moved()),
+                    mirrors: vec![OciProblem::Deadline { after }],
+                },
+                pulled("TagMoved"),
+            ),
+            (OciProblem::Deadline { after }, None),
+        ] {
+            assert_eq!(kind(&problem), expected, "{problem}");
+        }
+    }
+}
