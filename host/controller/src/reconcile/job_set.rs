@@ -5,7 +5,10 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 use trainyard_api::{TrainJob, names};
-use trainyard_model::plan::{Plan, PlannedPlugin};
+use trainyard_model::{
+    names::short_digest,
+    plan::{Plan, PlannedPlugin},
+};
 
 use super::{
     facts::SuspendedFacts,
@@ -106,14 +109,10 @@ pub(crate) fn to_apply(
     job_set
 }
 
-/// The hexadecimal digits of a digest that tell one version of a plugin from another.
-const DIGITS: usize = 12;
-
 /// Notes the plugins and the PluginRevision that a JobSet was rendered with.
 pub(crate) fn note_plugins(job_set: &mut Value, plan: &Plan, revision: &str) {
     let plugin = |plugin: &PlannedPlugin| {
-        let digest = plugin.digest.trim_start_matches("sha256:");
-        let digits = digest.get(..DIGITS).unwrap_or(digest);
+        let digits = short_digest(&plugin.digest).trim_start_matches("sha256:");
         format!("{}@{digits}", plugin.name)
     };
     let plugins: Vec<_> = plan.plugins.iter().map(plugin).collect();
