@@ -529,6 +529,32 @@ async fn a_share_waits_for_the_answer_of_a_dry_run_and_not_for_a_full_quota() {
     }
 }
 
+/// Users could otherwise roll any revision back: by TrainJobs that were refused, and that they have replaced by others of the same name.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_api_server_does_not_refuse_any_more_rolls_nothing_back() {
+    let world = World::half();
+    world.cluster.delete("trainjobs", LATE, "queued");
+    let controller = world.start("one").await;
+    world.until_stamped(EARLY, "queued", "1.0.0").await;
+    // A dry run creates, and a reconcile applies.
+    world.cluster.set_rule(|_, when, call, body| {
+        let is_apply = when == When::Before && call == ("patch", "jobsets");
+        match is_apply && body.to_string().contains("example.com/more") {
+            true => Act::Forbid,
+            false => Act::GoOn,
+        }
+    });
+    world.upgrade(&Artifact::second());
+    world.until_used_in_a_share(2).await;
+    for name in ["new-a", "new-b", "new-c"] {
+        world.cluster.put(job(EARLY, name, "stamped", false));
+    }
+    let waits = |_: &_| world.revisions()[1].2 == "FailuresNotCompared";
+    world.pass("the share waits", waits).await;
+    assert_eq!(world.stage(2), "Share");
+    controller.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_revision_is_rolled_back_on_request() {
     let mut world = World::half();

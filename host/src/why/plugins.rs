@@ -6,6 +6,7 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 use trainyard_api::names::{RENDERED_WITH_ANNOTATION, REVISION_ANNOTATION, SNAPSHOT_ANNOTATION};
 use trainyard_controller::reconcile::Snapshot;
+use trainyard_model::names::short_digest;
 
 use crate::live_objects::{annotation, items, text};
 
@@ -86,9 +87,9 @@ fn plan(job_set: &Value, snapshot: &Value) -> Option<Value> {
     is_its.then(|| serde_json::from_str(data.get("plan")?).ok())?
 }
 
-/// Whether a digest begins with these digits.
-fn has_digits(found: &str, digest: &str) -> bool {
-    found.trim_start_matches("sha256:").starts_with(digest)
+/// Whether a digest begins with these digits, as the controller notes them. Others may edit JobSets.
+fn has_digits(found: &str, digits: &str) -> bool {
+    short_digest(found).strip_prefix("sha256:") == Some(digits)
 }
 
 /// Returns what a list of plugins says of one.

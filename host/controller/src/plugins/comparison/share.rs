@@ -2,6 +2,8 @@
 
 use std::{collections::HashMap, sync::Arc};
 
+use serde_json::Value;
+
 use super::{
     Comparer, Exhausting,
     pair::{Pair, Rendered, judge},
@@ -134,33 +136,40 @@ impl Comparer {
 
     /// Finds out whether a TrainJob that fails does so because of the newer generation.
     async fn is_worse(&self, key: &NamespacedName, by: StoppedBy, both: Rendered) -> Verdict {
-        let [with_old, _] = &both;
-        let old = with_old
-            .as_ref()
-            .ok()
-            .filter(|_| by == StoppedBy::ApiServer);
-        let old = old.cloned();
+        let of_both = match &both {
+            [Ok(old), Ok(new)] if by == StoppedBy::ApiServer => Some((old.clone(), new.clone())),
+            _ => None,
+        };
         match judge(both).await {
             Pair::Refused => Verdict::Known(true),
             Pair::Same => Verdict::Known(false),
             Pair::NotCompared { renders_with_old } => Verdict::Unknown {
                 waits: renders_with_old,
             },
-            // The API server refuses what was not asked of it before, unless it refuses that, too.
-            Pair::Differs(_) => {
-                let Some(old) = old else {
-                    return Verdict::Known(false);
-                };
-                let worker = Worker::new(&self.places, &key.namespace);
-                worker.start().await;
-                match self.reconciler.are_accepted((key, &worker), &old).await {
-                    Acceptance::Accepted => Verdict::Known(true),
-                    Acceptance::Refused => Verdict::Known(false),
-                    // It fails with the older generation, too, as long as the quota is full.
-                    Acceptance::OverQuota => Verdict::Unknown { waits: false },
-                    Acceptance::NotTold => Verdict::Unknown { waits: true },
-                }
-            }
+            Pair::Differs(_) => match of_both {
+                None => Verdict::Known(false),
+                Some((old, new)) => self.is_refused_now(key, &old, &new).await,
+            },
+        }
+    }
+
+    /// Finds out whether the API server refuses what the newer generation renders, and not what the older one does. The failure alone proves
+    /// neither: it may be that of another TrainJob, which had the name before, or of something that has changed since.
+    async fn is_refused_now(&self, key: &NamespacedName, old: &[Value], new: &[Value]) -> Verdict {
+        let worker = Worker::new(&self.places, &key.namespace);
+        worker.start().await;
+        match self.reconciler.are_accepted((key, &worker), new).await {
+            Acceptance::Refused => {}
+            // It fails with the older generation, too, as long as the quota is full.
+            Acceptance::OverQuota => return Verdict::Unknown { waits: false },
+            // Its next reconcile shows whether it still fails.
+            Acceptance::Accepted | Acceptance::NotTold => return Verdict::Unknown { waits: true },
+        }
+        match self.reconciler.are_accepted((key, &worker), old).await {
+            Acceptance::Accepted => Verdict::Known(true),
+            Acceptance::Refused => Verdict::Known(false),
+            Acceptance::OverQuota => Verdict::Unknown { waits: false },
+            Acceptance::NotTold => Verdict::Unknown { waits: true },
         }
     }
 }
