@@ -165,6 +165,10 @@ test-versions: build-tests ## Run the tests of clusters with the oldest and the 
 test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-checks first, which takes minutes.
 	@tools/semver.sh
 
+.PHONY: mutants
+mutants: setup ## Change the code that decides, one place at a time, and run its tests, which should fail; FILE=host/model/src/plan for a part, SHARD=0/30 for a sample; days without either.
+	@tools/mutants.sh $(FILE:%=--re %) $(SHARD:%=--sharding round-robin --shard %)
+
 .PHONY: test-nightly
 test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, the site, the harness, two releases; hours.
 	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-frameworks growth docs audit test-release

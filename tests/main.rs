@@ -27,6 +27,7 @@ mod deployment_is_complete;
 mod diff_finds_what_the_reference_made_differently;
 mod diff_only_reads_and_hides_nothing;
 mod differences_from_the_reference_are_listed;
+mod error_texts_are_tested;
 mod errors_name_the_field_the_user_wrote;
 mod every_page_is_in_the_book;
 mod every_test_file_is_run;

@@ -12,6 +12,7 @@ mod comparisons_can_be_interrupted_and_are_fair;
 mod configuration_files_are_parsed_strictly;
 mod deleted_job_sets_are_recreated;
 mod errors_are_shown_on_the_train_job;
+mod errors_say_what_to_do;
 mod events_are_counted_and_limited;
 mod every_api_call_can_fail;
 mod forged_snapshots_have_no_effect;

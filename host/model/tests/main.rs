@@ -9,6 +9,7 @@ mod conflicts_are_refused;
 mod contract_is_documented;
 mod cycles_are_refused;
 mod designed_policies_have_one_order;
+mod errors_say_what_to_do;
 mod gangs_are_counted_as_by_the_scheduler;
 mod grants_are_enforced;
 mod limits_end_a_call;

@@ -5,6 +5,7 @@ mod built_in_plugins_load_when_first_called;
 mod common;
 mod compilation_is_bounded;
 mod compiled_plugins_need_no_compiler;
+mod errors_say_what_to_do;
 mod every_method_links;
 mod hostile_calls_are_contained;
 mod instantiation_is_contained;

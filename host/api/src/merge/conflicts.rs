@@ -181,6 +181,15 @@ mod tests {
         );
     }
 
+    /// The schema refuses such lists, but later.
+    #[test]
+    fn lists_without_their_key_differ_as_a_whole() {
+        let named = json!({"containers": [{"name": "node", "image": "a"}]});
+        let unnamed = json!({"containers": [{"image": "b"}]});
+        assert_eq!(differing(named.clone(), unnamed.clone()), ["containers"]);
+        assert_eq!(differing(unnamed, named), ["containers"]);
+    }
+
     #[test]
     fn two_sources_differ_as_a_whole() {
         let env = |fields: Value| json!({"containers": [{"name": "node", "env": [fields]}]});
