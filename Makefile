@@ -158,7 +158,7 @@ test-fuzz: setup ## Fuzz each target for ten minutes.
 	@CARGO='$(CARGO)' SECONDS_PER_TARGET=600 tools/fuzz/run.sh
 
 .PHONY: test-versions
-test-versions: build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name; needs Go, builds each first for 10 minutes.
+test-versions: build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name, or VERSION=1.33 and PROGRAM=calm; needs Go, builds each first for 15 minutes.
 	@tools/test-versions.sh
 
 .PHONY: test-semver

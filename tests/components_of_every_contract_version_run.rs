@@ -128,6 +128,14 @@ fn memory_of_the_compiler_process_is_limited() {
     );
 }
 
+/// A version that is raised without recording components would be held by no test after the next one.
+#[test]
+fn current_version_has_recorded_components() {
+    let version = folder().join(VERSION);
+    let recorded = folders_of(&version);
+    assert!(!recorded.is_empty(), "{}", version.display());
+}
+
 #[test]
 fn recorded_components_have_the_version_of_their_folder() {
     for version in folders_of(&folder()) {

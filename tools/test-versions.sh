@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the tests of clusters with each version of Kubernetes in tests/cluster/kubernetes: the oldest and the newest that the pages name.
+# VERSION=1.33 selects one of them, and PROGRAM=calm one of the test programs.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/kubernetes
-for module in "$root"/tests/cluster/kubernetes/*/; do
+for module in "$root"/tests/cluster/kubernetes/${VERSION:-*}/; do
     version=$(cd "$module" && go list -m -f '{{.Version}}' k8s.io/kubernetes)
     # Each program has its usual name there, which controller-runtime's envtest and the harness expect.
     assets=$cache/$version
@@ -17,5 +18,5 @@ for module in "$root"/tests/cluster/kubernetes/*/; do
         mv "$scratch" "$assets"
     fi
     echo "Kubernetes $version"
-    KUBEBUILDER_ASSETS=$assets make --no-print-directory -C "$root" test-cluster
+    KUBEBUILDER_ASSETS=$assets make --no-print-directory -C "$root" "test-cluster${PROGRAM:+-$PROGRAM}"
 done

@@ -36,6 +36,9 @@ const HOSTFILE: [&str; 2] = ["mpi-own-line", "mpi-slots"];
 /// The row about the hostfile of a TrainJob that leaves the number of nodes to its runtime.
 const HOSTFILE_OF_RUNTIME: &str = "mpi-runtime-nodes";
 
+/// The reason of the condition `Failed` that the reference keeps.
+const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+
 /// What to do about an object before or after the move back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -46,6 +49,8 @@ enum Action {
     DeleteJobSet,
     /// Delete the TrainJob, and create it again after the move.
     Recreate,
+    /// Delete the TrainJob, which has ended.
+    Delete,
     /// Nothing can be done: the runtime loses the field.
     Loses,
 }
@@ -57,6 +62,7 @@ impl Action {
             Self::Wait => "wait",
             Self::DeleteJobSet => "delete JobSet",
             Self::Recreate => "recreate",
+            Self::Delete => "delete",
             Self::Loses => "loses",
         }
     }
@@ -80,7 +86,7 @@ struct Touched {
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
     name: String,
-    /// What a TrainJob does: `running`, `suspended` or `waiting` for its JobSet.
+    /// What a TrainJob does: `running`, `suspended`, `failed` or `waiting` for its JobSet.
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<&'static str>,
     findings: Vec<Finding>,
@@ -101,7 +107,7 @@ pub(super) struct BackReport {
 }
 
 impl BackReport {
-    /// Looks at all TrainJobs that have not ended, and at all runtimes.
+    /// Looks at all TrainJobs that have not ended or have failed, and at all runtimes.
     pub(super) fn new(source: &Source, accelerators: &Accelerators) -> Self {
         let objects: BTreeMap<Key, &Value> = source.objects.iter().map(keyed).collect();
         let mut report = Self {
@@ -116,7 +122,11 @@ impl BackReport {
             let (state, findings) = if input::is_runtime(object) {
                 report.runtimes += 1;
                 (None, of_runtime(&key.0, value))
-            } else if input::is_train_job(object) && !is_over_or_of_another(value) {
+            } else if !input::is_train_job(object) || is_of_another(value) {
+                continue;
+            } else if state(value) == Some("failed") {
+                (Some("failed"), of_failed(value, &source.live))
+            } else if state(value) != Some("complete") {
                 report.train_jobs += 1;
                 of_train_job(value, &objects, &source.live, accelerators)
             } else {
@@ -187,6 +197,11 @@ impl BackReport {
             of(Action::DeleteJobSet),
             of(Action::Recreate),
         ));
+        let failed = of(Action::Delete);
+        if failed > 0 {
+            let failed = counted(failed, "failed TrainJob");
+            lines.push(format!("{failed} to delete before the move"));
+        }
         lines.push(format!(
             "{}: {} with fields that are lost",
             counted(self.runtimes, "runtime"),
@@ -221,10 +236,27 @@ fn keyed(object: &trainyard_api::Object) -> (Key, &Value) {
     (key, &object.value)
 }
 
-fn is_over_or_of_another(job: &Value) -> bool {
+fn is_of_another(job: &Value) -> bool {
     let manager = job.pointer("/spec/managedBy").and_then(Value::as_str);
-    matches!(state(job), Some("complete" | "failed"))
-        || manager.is_some_and(|manager| manager != names::MANAGED_BY_TRAINER)
+    manager.is_some_and(|manager| manager != names::MANAGED_BY_TRAINER)
+}
+
+/// Returns what the reference does to a TrainJob that has failed. It removes the condition, unless a deadline is the reason, and derives it
+/// from the JobSet again.
+fn of_failed(job: &Value, live: &OwnedObjects) -> Vec<Finding> {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+    let mut reasons = conditions.into_iter().flatten();
+    let is_overdue = reasons.any(|it| it.get("reason").is_some_and(|it| it == DEADLINE_EXCEEDED));
+    let may_be_there =
+        live.of(job).is_some() || !live.has_read(names::JOB_SET_API_VERSION, names::JOB_SET);
+    if is_overdue || may_be_there {
+        return Vec::new();
+    }
+    vec![Finding {
+        action: Action::Delete,
+        field: String::new(),
+        why: "the Kubeflow Trainer runs a failed TrainJob again whose JobSet was deleted",
+    }]
 }
 
 fn of_runtime(kind: &str, runtime: &Value) -> Vec<Finding> {
@@ -279,7 +311,7 @@ fn of_train_job(
     };
     let of_state = match state {
         "running" if may_be_trainyards => of_running(subject),
-        "suspended" if has_job_set => of_suspended(subject),
+        "suspended" if has_job_set && may_be_trainyards => of_suspended(subject),
         "waiting" if annotation(job, names::ERROR_ANNOTATION).is_some() => Some((
             Action::Wait,
             "Trainyard does not start it, for the reason in its column ERROR, but the Kubeflow Trainer may; or delete it",
@@ -308,7 +340,7 @@ fn of_running(subject: Subject<'_>) -> Option<(Action, &'static str)> {
     has_another_hostfile.then_some((Action::Wait, why))
 }
 
-/// Returns what the reference does to a TrainJob that is suspended.
+/// Returns what the reference does to a TrainJob that is suspended, and that Trainyard rendered.
 fn of_suspended(subject: Subject<'_>) -> Option<(Action, &'static str)> {
     if has(subject.runtime, "/spec/template/spec/volumeClaimPolicies") {
         let why = "the Kubeflow Trainer cannot start the suspended JobSet of a runtime with volumeClaimPolicies";

@@ -11,7 +11,11 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
-    control_plane::ControlPlane, go, ports::Port, process::Process, trainyard::http_get,
+    control_plane::ControlPlane,
+    go,
+    ports::Port,
+    process::Process,
+    trainyard::{http_get, sum_of},
     wait::eventually,
 };
 
@@ -143,6 +147,24 @@ impl Reference {
     /// It does not serve any.
     pub async fn metrics(&self) -> Result<String> {
         http_get(self.ports.metrics.number(), "/metrics").await
+    }
+
+    /// Waits until it leads, has ended this many reconciles of TrainJobs since it started, and has nothing more to do.
+    ///
+    /// # Errors
+    /// It has not in time, or serves no metrics.
+    pub async fn until_reconciled(&self, count: usize) -> Result<()> {
+        eventually("the reference has reconciled all TrainJobs", async || {
+            let metrics = self.metrics().await?;
+            let of = |name: &str, label: &str| {
+                sum_of(&metrics, name, &format!("{label}=\"trainjob_controller\""))
+            };
+            let ended = of("controller_runtime_reconcile_total", "controller");
+            let waits_or_runs = of("workqueue_depth", "name")
+                + of("controller_runtime_active_workers", "controller");
+            Ok((ended >= count as f64 && waits_or_runs == 0.0).then_some(()))
+        })
+        .await
     }
 
     /// Returns the port of its webhooks.

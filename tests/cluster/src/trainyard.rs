@@ -203,7 +203,7 @@ impl Trainyard {
 }
 
 /// Returns the sum of a metric over all label sets that contain this text.
-fn sum_of(text: &str, name: &str, labels: &str) -> f64 {
+pub(crate) fn sum_of(text: &str, name: &str, labels: &str) -> f64 {
     let lines = text.lines().filter(|line| {
         let metric = line.split(['{', ' ']).next();
         metric == Some(name) && line.contains(labels)

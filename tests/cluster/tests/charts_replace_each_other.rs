@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use trainyard_cluster::{
     Cluster, ControlPlane, Helm, PodGroups, Reference, ReferencePorts, Shared, Test, Trainyard,
-    Write, eventually,
+    Write,
 };
 use trainyard_schema::documents::Kind;
 
@@ -204,26 +204,6 @@ async fn back(
         .await
 }
 
-/// Waits until the reference leads, has ended this many reconciles of TrainJobs, and has nothing more to do.
-async fn until_reconciled(reference: &Reference, count: usize) -> Result<()> {
-    eventually("the reference has reconciled all TrainJobs", async || {
-        let metrics = reference.metrics().await?;
-        let of = |name: &str, label: &str| {
-            let start = format!("{name}{{");
-            let label = format!("{label}=\"trainjob_controller\"");
-            let lines = metrics.lines();
-            let lines = lines.filter(|line| line.starts_with(&start) && line.contains(&label));
-            let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-            values.sum::<f64>()
-        };
-        let ended = of("controller_runtime_reconcile_total", "controller");
-        let waits_or_runs =
-            of("workqueue_depth", "name") + of("controller_runtime_active_workers", "controller");
-        Ok((ended >= count as f64 && waits_or_runs == 0.0).then_some(()))
-    })
-    .await
-}
-
 /// Creates TrainJobs that are suspended, in a namespace of their own, and waits until they have their JobSets.
 async fn suspend_some(cluster: &Cluster) -> Result<Namespace<'_>> {
     let namespace = Namespace::new(cluster).await?;
@@ -357,7 +337,9 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
         jobset::objects(&charts).await? == installed,
         "JobSet was written"
     );
-    until_reconciled(&reference, 2 * JOBS.len() + SUSPENDED.len()).await?;
+    reference
+        .until_reconciled(2 * JOBS.len() + SUSPENDED.len())
+        .await?;
     let touched = changed(&before, &settled(&theirs).await?);
     ensure!(touched.is_empty(), "the reference changed {touched:?}");
     let touched = changed(&new, &settled(&ours).await?);

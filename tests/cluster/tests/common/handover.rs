@@ -31,12 +31,16 @@ pub fn hold_after_initializers(pod: &Pod) -> Fate {
 
 impl Shared for Handover {
     fn start() -> Result<Self> {
-        let cluster = Cluster::start_with(vec![GANG.definition()?])?;
+        let kinds = PodGroups::ALL.map(PodGroups::definition);
+        let cluster = Cluster::start_with(kinds.into_iter().collect::<Result<_>>()?)?;
         let runtimes = [
+            runtimes::plain(),
             runtimes::shipped("torch-distributed"),
             runtimes::shipped("jax-distributed"),
             runtimes::shipped("xgboost-distributed"),
-            runtimes::gang(GANG),
+            runtimes::shipped("torchtune-llama3.2-1b"),
+            runtimes::gang(PodGroups::Coscheduling),
+            runtimes::gang(PodGroups::Volcano),
             runtimes::mpi("own-launcher", false),
             runtimes::mpi("launcher-node", true),
             runtimes::flux(),

@@ -35,7 +35,7 @@ pub use controlled::{Controlled, Setup};
 pub use creations::Creations;
 pub use disturbed::Disturbed;
 pub use handover::{GANG, Handover, hold_after_initializers};
-pub use namespace::{Namespace, Objects};
+pub use namespace::{Namespace, Objects, differing};
 pub use reporting::{Reporting, progress};
 pub use scenario::Scenario;
 use serde_json::{Value, json};

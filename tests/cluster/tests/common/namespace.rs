@@ -1,13 +1,13 @@
 //! A namespace of one test.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use trainyard_cluster::{Api, Cluster, Fate, Resource, Write, eventually};
 use trainyard_schema::documents::Kind;
 
@@ -233,5 +233,37 @@ impl<'a> Namespace<'a> {
             .find(about)
             .cloned()
             .context("the Event was deleted")
+    }
+}
+
+/// Returns the paths at which two objects differ, without what each write changes.
+pub fn differing(was: &Value, is: &Value) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    add_differing(was, is, "", &mut found);
+    found
+}
+
+fn add_differing(was: &Value, is: &Value, path: &str, found: &mut BTreeSet<String>) {
+    let of_each_write = ["managedFields", "resourceVersion", "generation"];
+    match (was, is) {
+        (Value::Object(was), Value::Object(is)) => {
+            let keys: BTreeSet<_> = was.keys().chain(is.keys()).collect();
+            for key in keys
+                .into_iter()
+                .filter(|key| !of_each_write.contains(&key.as_str()))
+            {
+                let of = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or_default();
+                add_differing(&of(was), &of(is), &format!("{path}/{key}"), found);
+            }
+        }
+        (Value::Array(was), Value::Array(is)) if was.len() == is.len() => {
+            for (at, (was, is)) in was.iter().zip(is).enumerate() {
+                add_differing(was, is, &format!("{path}/{at}"), found);
+            }
+        }
+        _ if was != is => {
+            found.insert(path.to_owned());
+        }
+        _ => {}
     }
 }

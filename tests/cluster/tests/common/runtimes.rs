@@ -10,6 +10,16 @@ use trainyard_plugin_folders::{root, runtimes};
 
 use super::runtime;
 
+/// Returns the runtime `plain`, which has no policy.
+pub fn plain() -> Value {
+    let mut plain = runtime();
+    plain["metadata"]["name"] = json!("plain");
+    if let Some(spec) = plain["spec"].as_object_mut() {
+        spec.remove("mlPolicy");
+    }
+    plain
+}
+
 /// Returns a runtime of MPI: the launcher's container runs `mpirun`, and the nodes' container runs an SSH server.
 pub fn mpi(name: &str, launcher_is_node: bool) -> Value {
     let pod = |command: &str| {

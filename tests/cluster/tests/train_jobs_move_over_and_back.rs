@@ -1,0 +1,166 @@
+//! TrainJobs of each policy in each state move from the reference to Trainyard and back, with the programs of both. Trainyard writes to none
+//! of them. The reference writes to none that it made, and to those of Trainyard only what docs/move.md says. What has ended stays ended,
+//! with the exception that the rehearsal of the way back names, and nothing runs twice. After what the rehearsal says is done, all others run.
+#![allow(clippy::indexing_slicing)]
+
+mod crowd;
+
+use std::{collections::BTreeSet, process::Command};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+use trainyard_cluster::{Reference, ReferenceLimits, Shared as _, Test, Trainyard};
+
+use self::crowd::{Crowd, POLICIES, State};
+use crate::common::{Handover, Objects, differing};
+
+/// Objects of Trainyard's TrainJobs that the reference writes again, unless a deadline ended these, by policy and the end of their names.
+const REWRITTEN: [(&str, &str); 3] = [
+    ("flux", "-flux-entrypoint"),
+    ("flux", "-flux-curve"),
+    ("launcher-node", "-mpi-hostfile"),
+];
+
+/// What the rehearsal says: the TrainJobs and what to do.
+type Said = BTreeSet<(String, String)>;
+
+/// Rehearses the way back.
+async fn rehearse(shared: &Handover, namespace: &str) -> Result<Said> {
+    let mut diff = Command::new(Trainyard::program()?);
+    diff.args(["diff", "--back", "--output", "json", "--namespace"]);
+    diff.arg(namespace).arg("--kubeconfig");
+    diff.arg(shared.plane().kubeconfig());
+    let output = tokio::task::spawn_blocking(move || diff.output()).await??;
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_slice(&output.stdout).context(error)?;
+    ensure!(report["notRead"] == serde_json::json!([]), "{report:#}");
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let objects = report["objects"].as_array().into_iter().flatten();
+    let found = objects.flat_map(|object| {
+        let findings = object["findings"].as_array().into_iter().flatten();
+        let name = text(&object["name"]);
+        findings.map(move |finding| (name.clone(), text(&finding["action"])))
+    });
+    Ok(found.collect())
+}
+
+/// Returns what the rehearsal says of Trainyard's TrainJobs.
+fn expected() -> Said {
+    let mut said = Said::new();
+    for (policy, runtime) in POLICIES {
+        let mut add = |state: State, action: &str| {
+            said.insert((state.of(policy), action.to_owned()));
+        };
+        add(State::Collected, "delete");
+        if ["flux", "launcher-node"].contains(&policy) {
+            add(State::Running, "wait");
+        }
+        for state in [State::Queued, State::Preempted] {
+            match policy {
+                "torch" => {}
+                _ if runtime.starts_with("torchtune") => add(state, "recreate"),
+                _ => add(state, "deleteJobSet"),
+            }
+        }
+    }
+    said
+}
+
+/// Returns whether the page says that the reference changes these fields of an object of Trainyard's TrainJobs.
+fn is_said(key: &str, fields: &BTreeSet<String>) -> bool {
+    let (kind, name) = key.split_once(' ').unwrap_or_default();
+    let Some((policy, state)) =
+        crowd::all().find(|(policy, state)| name.starts_with(&state.of(policy)))
+    else {
+        return false;
+    };
+    let is_suspended = matches!(state, State::Queued | State::Preempted);
+    let is_gang = ["coscheduling", "volcano"].contains(&policy);
+    let of_initializer = "/spec/replicatedJobs/0/template/spec/template/metadata/";
+    match kind {
+        _ if state == State::Collected => true,
+        "ConfigMap" | "Secret" if state != State::Overdue => REWRITTEN
+            .iter()
+            .any(|(of, suffix)| *of == policy && name.ends_with(suffix)),
+        "JobSet" if is_suspended => fields.iter().all(|field| {
+            field == "/metadata/annotations" || (is_gang && field.starts_with(of_initializer))
+        }),
+        "PodGroup" if is_suspended && is_gang => {
+            fields.iter().all(|field| field.starts_with("/spec/min"))
+        }
+        _ => false,
+    }
+}
+
+/// Checks which objects of Trainyard's TrainJobs the reference has changed.
+fn only_said_fields_are_changed(before: &Objects, now: &Objects) -> Result<()> {
+    let keys: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+    let mut unexpected = Vec::new();
+    for key in keys {
+        let (was, is) = (before.get(key), now.get(key));
+        let of = |object: Option<&Value>| object.cloned().unwrap_or_default();
+        let fields = differing(&of(was), &of(is));
+        if was != is && !is_said(key, &fields) {
+            unexpected.push(format!("{key}: {fields:?}"));
+        }
+    }
+    ensure!(unexpected.is_empty(), "{}", unexpected.join("\n"));
+    for (policy, suffix) in REWRITTEN {
+        let name = State::Running.of(policy) + suffix;
+        let is_rewritten = ["ConfigMap", "Secret"].iter().any(|kind| {
+            let key = format!("{kind} {name}");
+            before.get(&key) != now.get(&key)
+        });
+        ensure!(is_rewritten, "{name} is unchanged");
+    }
+    Ok(())
+}
+
+async fn each_policy_in_each_state(shared: &Handover) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let reference = Reference::start(shared.plane(), ReferenceLimits::SHIPPED).await?;
+    let theirs = Crowd::new(shared, crowd::of_the_reference())
+        .await
+        .context("with the reference")?;
+    let before = theirs.objects().await?;
+    reference.process().kill()?;
+
+    let flags = ["--leader-elect=false"];
+    let trainyard = Trainyard::start(shared.plane(), &shared.kubeconfig, flags).await?;
+    trainyard.until_idle().await?;
+    theirs.are_unchanged(&before).await?;
+    theirs.touch().await?;
+    trainyard.until_idle().await?;
+    theirs.are_only_touched(&before).await?;
+
+    let ours = Crowd::new(shared, crowd::all())
+        .await
+        .context("with Trainyard")?;
+    trainyard.until_idle().await?;
+    let said = rehearse(shared, &ours.namespace.name).await?;
+    ensure!(said == expected(), "{said:#?}");
+    let said_of_theirs = rehearse(shared, &theirs.namespace.name).await?;
+    ensure!(said_of_theirs.is_empty(), "{said_of_theirs:#?}");
+    trainyard.stop().await?;
+    let (touched, new) = (theirs.objects().await?, ours.objects().await?);
+
+    let reference = Reference::start(shared.plane(), ReferenceLimits::SHIPPED).await?;
+    let count = theirs.count() + ours.count();
+    reference.until_reconciled(count).await?;
+    theirs.are_unchanged(&touched).await?;
+    only_said_fields_are_changed(&new, &ours.objects().await?)?;
+    theirs
+        .go_on(&Said::new())
+        .await
+        .context("made by the reference")?;
+    ours.go_on(&said).await.context("made by Trainyard")?;
+    drop(reference);
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Handover>> {
+    vec![Test::new(
+        "each_policy_in_each_state",
+        each_policy_in_each_state,
+    )]
+}
