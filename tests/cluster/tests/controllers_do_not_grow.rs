@@ -11,6 +11,7 @@ mod faults;
 mod life;
 mod records;
 mod replicas;
+mod tenant;
 
 use std::{
     env,

@@ -1,8 +1,7 @@
 //! TrainJobs that are created in namespaces that come and go.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError, atomic::Ordering},
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -10,17 +9,16 @@ use anyhow::Result;
 use fastrand::Rng;
 use futures_util::{StreamExt as _, future::try_join_all, stream::FuturesUnordered};
 use http::StatusCode;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
-use trainyard_cluster::{Fate, PodGroups, Resource};
+use trainyard_cluster::Resource;
 
 use super::{
     Soak,
     life::{self, Life},
     patiently,
+    tenant::Tenant,
 };
-use crate::common::{Namespace, runtimes};
 
 /// The number of namespaces at a time.
 const NAMESPACES: usize = 3;
@@ -32,62 +30,6 @@ const AT_ONCE: usize = 10;
 const TIME: Duration = Duration::from_secs(300);
 /// The number of TrainJobs that are deleted with their namespace.
 const LAST: usize = 3;
-
-/// A namespace with its TrainJobs.
-pub(super) struct Tenant<'a> {
-    pub(super) namespace: Namespace<'a>,
-    fates: Arc<Mutex<HashMap<String, Fate>>>,
-}
-
-impl Tenant<'_> {
-    /// Decides how the pods of a TrainJob end, which are held until then.
-    pub(super) fn decide(&self, job: &str, fate: Fate) {
-        let fates = self.fates.lock();
-        let mut fates = fates.unwrap_or_else(PoisonError::into_inner);
-        fates.insert(job.to_owned(), fate);
-        drop(fates);
-        self.decide_pods();
-    }
-
-    fn decide_pods(&self) {
-        let fates = Arc::clone(&self.fates);
-        self.namespace.decide_pods(move |pod| {
-            let fates = fates.lock().unwrap_or_else(PoisonError::into_inner);
-            fate_of(pod, &fates)
-        });
-    }
-
-    /// Waits until no object of any TrainJob is left.
-    async fn until_nothing_is_left(&self) -> Result<()> {
-        let mut kinds = PodGroups::ALL.map(PodGroups::resource).to_vec();
-        for plural in ["resourceclaims", "resourceclaimtemplates"] {
-            let kind = Resource::namespaced("/apis/resource.k8s.io/v1", plural);
-            kinds.push(kind);
-        }
-        let name = &self.namespace.name;
-        patiently(&format!("nothing is left in {name}"), async || {
-            let mut left = self.namespace.everything().await?.len();
-            for kind in &kinds {
-                left += self.namespace.api(kind).items().await?.len();
-            }
-            Ok((left == 0).then_some(()))
-        })
-        .await
-    }
-}
-
-fn fate_of(pod: &Pod, fates: &HashMap<String, Fate>) -> Fate {
-    let (job, role) = (runtimes::job_set(pod), runtimes::replicated_job(pod));
-    // The SSH servers of MPI's nodes do not exit.
-    let serves = role == "node" && life::has_launcher(job);
-    if role.ends_with("initializer") {
-        Fate::Succeed
-    } else if serves {
-        Fate::Hold
-    } else {
-        fates.get(job).copied().unwrap_or(Fate::Hold)
-    }
-}
 
 /// Lets TrainJobs come and go until the run is over and all are gone.
 pub(super) async fn come_and_go(soak: &Soak<'_>, rng: &mut Rng) -> Result<()> {
@@ -105,11 +47,7 @@ pub(super) async fn come_and_go(soak: &Soak<'_>, rng: &mut Rng) -> Result<()> {
 
 /// Creates a namespace, its TrainJobs, and deletes it.
 async fn stay(soak: &Soak<'_>, rng: &mut Rng) -> Result<()> {
-    let tenant = Tenant {
-        namespace: Namespace::new(&soak.shared.cluster).await?,
-        fates: Arc::default(),
-    };
-    tenant.decide_pods();
+    let tenant = Tenant::new(&soak.shared.cluster).await?;
     let until = soak.until.min(Instant::now() + TIME);
     let (mut lives, mut number) = (FuturesUnordered::new(), 0);
     let mut ticks = interval(EVERY);

@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Answer, Fate, Resource, Write};
 use trainyard_schema::documents::Kind;
 
-use super::{PATIENCE, Soak, crowd::Tenant, patiently};
+use super::{
+    PATIENCE, Soak, patiently,
+    tenant::{Tenant, has_launcher},
+};
 use crate::common::{self, Namespace, devices, is, is_running};
 
 /// Runtimes of deploy/, whose TrainJobs are only let fail after several restarts, which would take long.
@@ -65,11 +68,6 @@ pub(super) struct Life<'a> {
     runtime: &'static str,
     course: Course,
     rng: Rng,
-}
-
-/// Returns whether a TrainJob has a launcher beside its nodes, by its name, which begins with that of its runtime.
-pub(super) fn has_launcher(job: &str) -> bool {
-    job.starts_with("own-launcher") || job.starts_with("launcher-node")
 }
 
 impl<'a> Life<'a> {
