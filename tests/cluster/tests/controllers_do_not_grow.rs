@@ -148,6 +148,7 @@ async fn crowd_leaves_nothing_behind(shared: &Soaked) -> Result<()> {
         alive: AtomicUsize::new(0),
         failures: Mutex::default(),
     };
+    let watches = shared.proxy.watches();
     let shaken = faults::shake(&soak, rng.fork());
     let crowd = async {
         let gone = crowd::come_and_go(&soak, &mut rng).await;
@@ -155,7 +156,11 @@ async fn crowd_leaves_nothing_behind(shared: &Soaked) -> Result<()> {
         gone
     };
     tokio::try_join!(crowd, shaken, records::sample(&soak))?;
-    soak.replicas.check().await?;
+    patiently("as many watches are open as at the start", async || {
+        Ok((shared.proxy.watches() == watches).then_some(()))
+    })
+    .await?;
+    soak.replicas.check()?;
     let judged = soak.records.judge();
     let failures = soak.failures.lock();
     let failures = failures.unwrap_or_else(PoisonError::into_inner).join("\n");

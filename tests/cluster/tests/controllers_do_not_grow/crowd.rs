@@ -23,7 +23,7 @@ use super::{
 /// The number of namespaces at a time.
 const NAMESPACES: usize = 3;
 /// The time between two TrainJobs of a namespace.
-const EVERY: Duration = Duration::from_secs(8);
+const EVERY: Duration = Duration::from_secs(12);
 /// The greatest number of TrainJobs in a namespace.
 const AT_ONCE: usize = 10;
 /// How long a namespace gets new TrainJobs.

@@ -14,7 +14,7 @@ use super::Soak;
 use crate::common;
 
 /// The leader is killed only this long after the start and before the end: the memory of a process shows nothing until it has run for long.
-const EDGE: Duration = Duration::from_secs(240);
+const EDGE: Duration = Duration::from_secs(180);
 /// The range of the time between two faults.
 const BETWEEN: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(20)];
 /// The longest outage in milliseconds, which is shorter than the time after which a leader gives up.

@@ -136,9 +136,12 @@ impl<'a> Life<'a> {
         let mut spec = self.spec();
         spec["suspend"] = json!(is_queued);
         if self.course == Course::IsOverdue {
+            // It may be overdue before it has a JobSet.
             spec["activeDeadlineSeconds"] = json!(DEADLINE);
+            self.namespace().create(&self.name, &spec).await?;
+        } else {
+            self.create(&spec).await?;
         }
-        self.create(&spec).await?;
         if is_queued {
             self.queued().await?;
         }
@@ -216,6 +219,8 @@ impl<'a> Life<'a> {
                 let answer = job_sets.merge(&self.name, &patch, &Write::strict()).await?;
                 answer.accepted()?;
             }
+            // The volume is that of the claims of one JobSet.
+            _ if self.runtime == WITH_VOLUME => {}
             _ => return self.loses_its_job_set().await,
         }
         self.until("it runs again", runs).await?;
@@ -328,7 +333,7 @@ impl<'a> Life<'a> {
         });
         found
             .await
-            .map_err(|error| error.context(format!("{last:#}")))
+            .map_err(|error| error.context(format!("{}, {}", last["spec"], last["status"])))
     }
 
     /// Lets some time pass, as users do.

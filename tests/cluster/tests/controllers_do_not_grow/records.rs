@@ -130,57 +130,75 @@ impl Records {
         ensure!(!times.is_empty(), "no TrainJob was created");
         let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
         let [half, most, all] = [0.5, 0.99, 1.0].map(at);
-        let count = times.len();
-        println!("{count} TrainJobs: {half:.2} s to a JobSet, p99 {most:.2} s, at most {all:.2} s");
         let seconds = rows.last().map_or(0.0, |row| row.seconds);
-        let faults = of(&rows, "fault").count();
-        println!("{faults} faults in {seconds:.0} s");
-        let Some((leader, begins)) = longest_leader(&rows) else {
-            return Ok(());
-        };
-        let ends = of(&rows, "memory").filter(|row| row.of == leader);
-        let ends = ends.last().map_or(0.0, |row| row.seconds);
-        let warm = begins + WARM.min((ends - begins) / 2.0);
-        let mut grew = Vec::new();
-        for series in ["memory", "threads", "tasks", "files", "sockets"] {
-            let points: Vec<_> = of(&rows, series)
-                .filter(|row| row.of == leader && row.seconds >= warm)
-                .map(|row| (row.seconds / 3600.0, row.value))
-                .collect();
-            let values = points.iter().map(|(_, value)| *value);
-            let (least, greatest) = (
-                values.clone().fold(f64::MAX, f64::min),
-                values.fold(f64::MIN, f64::max),
-            );
-            let slope = slope(&points);
-            println!(
-                "{series} of process {leader}: {least:.1} to {greatest:.1}, {slope:+.2} per hour"
-            );
-            grew.push(slope);
-        }
-        let hours = (ends - warm) / 3600.0;
-        let each = grew[0] * 1024.0 * 1024.0 / (count as f64 * 3600.0 / seconds);
-        println!("{each:+.0} bytes for each TrainJob, over the last {hours:.2} hours");
-        ensure!(
-            each < MOST || ends - warm < LEAST,
-            "memory grows by {each:.0} bytes for each TrainJob"
+        println!(
+            "{} faults in {seconds:.0} s; the JobSets of {} TrainJobs after {half:.2} s (p50), {most:.2} s (p99), {all:.2} s (worst)",
+            of(&rows, "fault").count(),
+            times.len(),
         );
-        Ok(())
+        let each = times.len() as f64 * 3600.0 / seconds;
+        does_not_grow(&rows, each)
     }
+}
+
+/// Prints the slopes of the process that led for longest, and checks that of its memory at this number of TrainJobs per hour.
+fn does_not_grow(rows: &[Row], per_hour: f64) -> Result<()> {
+    let Some(led) = longest_led(rows) else {
+        return Ok(());
+    };
+    let (begins, ends) = (led.begins, led.ends);
+    let warm = begins + WARM.min((ends - begins) / 2.0);
+    if ends - warm < LEAST {
+        println!("no process led for long enough to show whether its memory grows");
+        return Ok(());
+    }
+    let mut slopes = Vec::new();
+    for series in ["memory", "threads", "tasks", "files", "sockets"] {
+        let of_it = of(rows, series).filter(|row| row.of == led.process);
+        let later = of_it.filter(|row| (warm..=ends).contains(&row.seconds));
+        let points: Vec<_> = later.map(|row| (row.seconds / 3600.0, row.value)).collect();
+        let values = points.iter().map(|(_, value)| *value);
+        let least = values.clone().fold(f64::MAX, f64::min);
+        let greatest = values.fold(f64::MIN, f64::max);
+        let slope = slope(&points);
+        println!("{series}: {least:.1} to {greatest:.1}, {slope:+.2} per hour");
+        slopes.push(slope);
+    }
+    let bytes = slopes[0] * 1024.0 * 1024.0 / per_hour;
+    println!(
+        "memory: {bytes:+.0} bytes for each TrainJob, in minutes {:.0} to {:.0}",
+        warm / 60.0,
+        ends / 60.0
+    );
+    ensure!(
+        bytes < MOST,
+        "the memory grows by {bytes:.0} bytes for each TrainJob"
+    );
+    Ok(())
 }
 
 fn of<'r>(rows: &'r [Row], series: &str) -> impl Iterator<Item = &'r Row> + Clone {
     rows.iter().filter(move |row| row.series == series)
 }
 
-/// Returns the process that led in most samples, and when it began to.
-fn longest_leader(rows: &[Row]) -> Option<(String, f64)> {
+/// A time during which a process led.
+struct Led {
+    process: String,
+    begins: f64,
+    ends: f64,
+}
+
+fn longest_led(rows: &[Row]) -> Option<Led> {
     let mut led: BTreeMap<_, Vec<f64>> = BTreeMap::new();
     for row in of(rows, "leads").filter(|row| row.value == 1.0) {
         led.entry(&row.of).or_default().push(row.seconds);
     }
-    let (leader, samples) = led.into_iter().max_by_key(|(_, samples)| samples.len())?;
-    Some((leader.clone(), *samples.first()?))
+    let (process, times) = led.into_iter().max_by_key(|(_, times)| times.len())?;
+    Some(Led {
+        process: process.clone(),
+        begins: *times.first()?,
+        ends: *times.last()?,
+    })
 }
 
 /// Returns the slope of the line with the least squares.
