@@ -173,6 +173,11 @@ mutants: setup ## Change the code that decides, one place at a time, and run its
 test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, the site, the harness, two releases; hours.
 	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-frameworks growth docs audit test-release
 
+# Also used by tools/soak.sh: SOAK_MINUTES (120), SOAK_SEED (the time).
+.PHONY: soak
+soak: needs-go build ## Let a crowd of TrainJobs come and go on a real control plane, with faults, and draw docs/soak.png; needs Go, Python; SOAK_MINUTES=120.
+	@CARGO='$(CARGO)' tools/soak.sh
+
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.
 	$(CARGO) build --locked --release -p trainyard

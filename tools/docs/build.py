@@ -102,6 +102,9 @@ def assemble():
             readme = os.path.join(path, "README.md")
             if not (ROOT / path).exists():
                 wrong.append(f"{page}: {link} does not exist")
+            elif path.endswith(".png"):
+                (SITE / "src" / path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(ROOT / path, SITE / "src" / path)
             elif path not in pages:
                 other = readme if readme in pages else plain_page(path, pages)
                 text = text.replace(f"]({link})", f"]({os.path.relpath(other, os.path.dirname(page))})")

@@ -105,11 +105,19 @@ impl<S: Shared> Test<S> {
     where
         F: AsyncFnOnce(&S) -> Result<()> + Send + 'static,
     {
+        Self::lasting(name, Duration::ZERO, body)
+    }
+
+    /// Returns a test that runs an asynchronous function, and fails as hanging only this much later than others.
+    pub fn lasting<F>(name: impl Into<String>, time: Duration, body: F) -> Self
+    where
+        F: AsyncFnOnce(&S) -> Result<()> + Send + 'static,
+    {
         Self {
             name: name.into(),
             body: Box::new(move |shared| {
                 shared.plane().block_on(async {
-                    tokio::time::timeout(KILL_AFTER, body(shared))
+                    tokio::time::timeout(KILL_AFTER + time, body(shared))
                         .await
                         .context("the test did not end in time")?
                 })

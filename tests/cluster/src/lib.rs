@@ -84,6 +84,6 @@ pub use reference::{Reference, ReferenceLimits, ReferencePorts};
 pub use registry::{PluginRegistry, RegistryOptions};
 pub use resource::{Resource, UnknownKind};
 pub use stop::StopSignals;
-pub use trainyard::{Trainyard, http_get};
+pub use trainyard::{Trainyard, http_get, sum_of};
 pub use wait::eventually;
 pub use webhooks::Webhooks;

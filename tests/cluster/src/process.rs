@@ -121,6 +121,13 @@ impl Process {
     }
 
     /// Returns the process ID of the command.
+    ///
+    /// # Errors
+    /// It has exited.
+    pub fn id(&self) -> Result<i32> {
+        Ok(self.kept()?.parse()?)
+    }
+
     fn kept(&self) -> Result<String> {
         let keeper = self.keeper().id();
         let children = format!("/proc/{keeper}/task/{keeper}/children");

@@ -202,8 +202,8 @@ impl Trainyard {
     }
 }
 
-/// Returns the sum of a metric over all label sets that contain this text.
-pub(crate) fn sum_of(text: &str, name: &str, labels: &str) -> f64 {
+/// Returns the sum of a metric in this text of [`Trainyard::metrics`] over all label sets that contain a text.
+pub fn sum_of(text: &str, name: &str, labels: &str) -> f64 {
     let lines = text.lines().filter(|line| {
         let metric = line.split(['{', ' ']).next();
         metric == Some(name) && line.contains(labels)

@@ -2,6 +2,7 @@
 
 mod common;
 mod controller_survives_api_server_outages;
+mod controllers_do_not_grow;
 mod killed_controllers_converge_after_restart;
 mod restored_backups_are_noticed;
 
@@ -23,5 +24,6 @@ fn main() -> ExitCode {
             "restored_backups_are_noticed",
             restored_backups_are_noticed::tests(),
         )
+        .tests("controllers_do_not_grow", controllers_do_not_grow::tests())
         .run()
 }

@@ -6,28 +6,19 @@ use std::ffi::OsString;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, NodeSpec, Resource, Shared as _, Test, Write};
+use trainyard_cluster::{Fate, Resource, Test, Write};
 
 use crate::{
     common,
-    common::{Controlled, Namespace, Setup},
+    common::{Controlled, Namespace, Setup, devices},
 };
-
-/// The DeviceClass, which no other test uses.
-const CLASS: &str = "gpu.claims.example.com";
-/// The annotation with which the runtime requests four devices per node.
-const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
 
 /// A runtime whose nodes have four devices each, and one without devices.
 pub(crate) struct Runtimes;
 
 impl Setup for Runtimes {
     fn runtimes() -> Vec<Value> {
-        let mut four = common::runtime();
-        four["metadata"]["name"] = json!("four");
-        let claim = json!([{"name": "gpu", "deviceClassName": CLASS, "count": 4}]);
-        four["metadata"]["annotations"] = json!({PER_NODE: claim.to_string()});
-        vec![common::runtime(), four]
+        vec![common::runtime(), devices::runtime()]
     }
 
     fn arguments() -> Result<Vec<OsString>> {
@@ -37,39 +28,6 @@ impl Setup for Runtimes {
 
 pub(crate) type Shared = Controlled<Runtimes>;
 
-/// Creates two nodes with four devices each.
-async fn machines(shared: &Shared) -> Result<()> {
-    let classes = Resource::cluster_wide("/apis/resource.k8s.io/v1", "deviceclasses");
-    let slices = Resource::cluster_wide("/apis/resource.k8s.io/v1", "resourceslices");
-    let cel = format!("device.driver == \"{CLASS}\"");
-    let class = json!({
-        "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": CLASS},
-        "spec": {"selectors": [{"cel": {"expression": cel}}]},
-    });
-    let api = shared.plane().api(&classes, "");
-    api.create(&class, &Write::strict()).await?.accepted()?;
-    for node in ["claims-0", "claims-1"] {
-        shared
-            .cluster
-            .kubelet()
-            .add_node(&NodeSpec::large(node))
-            .await?;
-        let devices: Vec<_> = (0..4)
-            .map(|at| json!({"name": format!("gpu-{at}")}))
-            .collect();
-        let slice = json!({
-            "apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node},
-            "spec": {
-                "driver": CLASS, "nodeName": node, "devices": devices,
-                "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-            },
-        });
-        let api = shared.plane().api(&slices, "");
-        api.create(&slice, &Write::strict()).await?.accepted()?;
-    }
-    Ok(())
-}
-
 /// Returns the pods of a TrainJob.
 fn of<'p>(job: &'static str, pods: &'p [Value]) -> impl Iterator<Item = &'p Value> {
     let label = "jobset.sigs.k8s.io/jobset-name";
@@ -78,10 +36,10 @@ fn of<'p>(job: &'static str, pods: &'p [Value]) -> impl Iterator<Item = &'p Valu
 }
 
 async fn devices_are_allocated_awaited_and_released(shared: &Shared) -> Result<()> {
-    machines(shared).await?;
+    devices::machines(&shared.cluster, 4).await?;
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Hold);
-    let spec = json!({"runtimeRef": {"name": "four"}, "trainer": {"numNodes": 1}});
+    let spec = json!({"runtimeRef": {"name": devices::RUNTIME}, "trainer": {"numNodes": 1}});
     for name in ["first", "second"] {
         namespace.create(name, &spec).await?;
         namespace.until_active(name, 1).await?;

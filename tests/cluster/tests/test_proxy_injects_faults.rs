@@ -138,14 +138,20 @@ async fn calls_are_numbered_and_keep_their_credentials(plane: &ControlPlane) -> 
     Ok(())
 }
 
-async fn watches_stream(plane: &ControlPlane) -> Result<()> {
+async fn watches_stream_and_are_counted(plane: &ControlPlane) -> Result<()> {
     let proxied = ProxiedNamespace::new(plane).await?;
+    ensure!(proxied.proxy.watches() == 0);
     let mut events = proxied.watch().await?;
+    ensure!(proxied.proxy.watches() == 1);
     for name in ["one", "two", "three"] {
         create(&proxied.behind, name).await?;
         while next_name(&mut events).await? != name {}
     }
-    Ok(())
+    proxied.proxy.refuse().await;
+    eventually("the watch has ended", async || {
+        Ok((proxied.proxy.watches() == 0).then_some(()))
+    })
+    .await
 }
 
 async fn write_is_cut_before_it_arrives(plane: &ControlPlane) -> Result<()> {
@@ -314,7 +320,10 @@ pub(crate) fn tests() -> Vec<Test> {
             "calls_are_numbered_and_keep_their_credentials",
             calls_are_numbered_and_keep_their_credentials,
         ),
-        Test::new("watches_stream", watches_stream),
+        Test::new(
+            "watches_stream_and_are_counted",
+            watches_stream_and_are_counted,
+        ),
         Test::new(
             "write_is_cut_before_it_arrives",
             write_is_cut_before_it_arrives,

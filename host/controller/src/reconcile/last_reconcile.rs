@@ -72,6 +72,6 @@ pub(crate) struct AnnotationWrite {
     pub(crate) text: Option<Arc<str>>,
     /// When the reconcile that wrote it began.
     pub(crate) at: Timestamp,
-    /// Whether the API server refused it or did not answer.
-    pub(crate) failed: bool,
+    /// Whether the API server refused it, which it would do again soon.
+    pub(crate) refused: bool,
 }

@@ -185,7 +185,7 @@ impl Reconciler {
             }
             Report::NotAnnotated(error) => {
                 let annotated = start.annotated.as_ref();
-                if annotated.is_some_and(|last| last.failed) {
+                if annotated.is_some_and(|last| last.refused) {
                     tracing::debug!(%error, "the TrainJob's annotation {} is still outdated", names::ERROR_ANNOTATION);
                 } else if let Some(AllowedLine { left_out }) = allowed() {
                     tracing::warn!(%error, left_out, "the TrainJob's annotation {} is outdated", names::ERROR_ANNOTATION);

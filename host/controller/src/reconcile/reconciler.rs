@@ -243,7 +243,7 @@ impl Reconciler {
             uid: Box::default(),
             text: error.map(Arc::from),
             at: k8s_openapi::jiff::Timestamp::now(),
-            failed: false,
+            refused: false,
         };
         self.annotated().insert(key.clone(), write);
     }

@@ -95,11 +95,14 @@ async fn forward(
     if let Some(path) = request.uri().path_and_query() {
         uri = uri.path_and_query(path.clone());
     }
+    let watching = is_watch(request.uri()).then(|| Arc::clone(&shared.watching));
     *request.uri_mut() = uri.build().map_err(malformed)?;
     let response = shared.client.request(request).await?;
     open(&mut flow).await;
     Ok(response.map(|body| {
         let frames = BodyStream::new(body).then(move |frame| {
+            // It is counted until its answer is dropped.
+            let _ = &watching;
             let mut flow = flow.clone();
             async move {
                 open(&mut flow).await;
@@ -108,6 +111,11 @@ async fn forward(
         });
         StreamBody::new(frames).boxed_unsync()
     }))
+}
+
+fn is_watch(uri: &Uri) -> bool {
+    let mut parameters = uri.query().unwrap_or_default().split('&');
+    parameters.any(|parameter| matches!(parameter, "watch=true" | "watch=1"))
 }
 
 /// Waits while the proxy is hanging.

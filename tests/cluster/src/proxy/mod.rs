@@ -53,6 +53,8 @@ struct Shared {
     state: Mutex<State>,
     flow: watch::Sender<Flow>,
     connections: StdMutex<Vec<AbortHandle>>,
+    /// Shared by the answers of all open watches, which are counted by it.
+    watching: Arc<()>,
 }
 
 struct State {
@@ -85,6 +87,7 @@ impl Proxy {
             }),
             flow,
             connections: StdMutex::default(),
+            watching: Arc::default(),
         };
         let proxy = Self {
             shared: Arc::new(shared),
@@ -155,6 +158,11 @@ impl Proxy {
     /// Returns the recorded calls.
     pub async fn calls(&self) -> Vec<Call> {
         self.shared.state.lock().await.calls.clone()
+    }
+
+    /// Returns the number of open watches of all clients.
+    pub fn watches(&self) -> usize {
+        Arc::strong_count(&self.shared.watching) - 1
     }
 
     /// Clears the recorded calls, so the next one has number 1, and forwards all later ones.

@@ -12,6 +12,7 @@ pub mod charts;
 mod controlled;
 mod creations;
 pub mod declared;
+pub mod devices;
 mod disturbed;
 pub mod editions;
 pub mod flavors;

@@ -14,8 +14,8 @@ use crate::reconcile::{
 /// The shortest time between two texts of the annotation, and between two removals.
 const BETWEEN_TEXTS: Duration = Duration::from_secs(60);
 
-/// How long the annotation is left as it is after a write of the same text was refused or not answered.
-const AFTER_FAILURE: Duration = Duration::from_secs(600);
+/// How long the annotation is left as it is after a write of the same text was refused.
+const AFTER_REFUSAL: Duration = Duration::from_secs(600);
 
 impl<C: Cluster> Flow<'_, C> {
     /// Changes nothing but the annotation about this error.
@@ -49,9 +49,13 @@ impl<C: Cluster> Flow<'_, C> {
         }
         because("the annotation about the last error is outdated");
         // The error of the reconcile is its result, not that of the annotation.
-        let refused = self.cluster.write_error(text).await.err()?;
-        self.reports.push(Report::NotAnnotated(refused));
-        is_removed.then_some(AFTER_FAILURE)
+        let failed = self.cluster.write_error(text).await.err()?;
+        let wait = match failed.is_rejection() {
+            true => AFTER_REFUSAL,
+            false => BETWEEN_TEXTS,
+        };
+        self.reports.push(Report::NotAnnotated(failed));
+        is_removed.then_some(wait)
     }
 }
 
@@ -59,8 +63,8 @@ impl<C: Cluster> Flow<'_, C> {
 ///
 /// Without the pause, two writers with different texts, or an error whose text differs at each retry, would cause a write for each retry.
 fn pause(last: &AnnotationWrite, error: Option<&str>, now: Timestamp) -> Option<Duration> {
-    let pause = if last.failed && last.text.as_deref() == error {
-        AFTER_FAILURE
+    let pause = if last.refused && last.text.as_deref() == error {
+        AFTER_REFUSAL
     } else if last.text.is_some() == error.is_some() {
         BETWEEN_TEXTS
     } else {

@@ -98,12 +98,12 @@ impl TrainJobs for LiveCluster<'_> {
         });
         let jobs = objects::<TrainJobObject>(&self.key.namespace);
         let request = jobs.patch(&self.key.name, &merging(), &Patch::Merge(&patch));
-        let note = |failed| {
+        let note = |refused| {
             let write = AnnotationWrite {
                 uid: uid.clone(),
                 text: error.clone(),
                 at: self.now,
-                failed,
+                refused,
             };
             self.reconciler.annotated().insert(self.key.clone(), write);
         };
@@ -112,7 +112,8 @@ impl TrainJobs for LiveCluster<'_> {
         let sent = self
             .send("writing the TrainJob's annotation", request)
             .await;
-        sent.map(drop).inspect_err(|_| note(true))
+        sent.map(drop)
+            .inspect_err(|error| note(error.is_rejection()))
     }
 }
 

@@ -130,14 +130,32 @@ fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
 }
 
 #[test]
+fn an_annotation_that_a_busy_api_server_did_not_write_is_written_after_a_minute() {
+    for fault in [Fault::Fails, Fault::Unavailable, Fault::Conflict] {
+        let mut world = fails(job(), Fault::Input);
+        world.fail("write error", fault);
+        assert_eq!(writes(&mut world), Some("written"), "{fault:?}");
+        world.second += 59;
+        assert_eq!(writes(&mut world), None, "{fault:?}");
+        world.second += 1;
+        assert_eq!(writes(&mut world), Some("written"), "{fault:?}");
+    }
+
+    let mut world = ended(annotated(Fault::Input));
+    world.fail("remove error", Fault::Fails);
+    let end = world.reconcile().unwrap();
+    assert_eq!(end.requeue_after, Some(Duration::from_secs(60)));
+}
+
+#[test]
 fn the_annotation_is_not_written_again_soon() {
     let (input, other) = (Fault::Input, Fault::Fails);
-    let after = |mut world: World, last: Option<Fault>, seconds: i64, failed: bool| {
+    let after = |mut world: World, last: Option<Fault>, seconds: i64, refused: bool| {
         world.controllers[0].annotated = Some(AnnotationWrite {
             uid: "job".into(),
             text: last.map(text),
             at: Timestamp::from_second(now().as_second() - seconds).unwrap(),
-            failed,
+            refused,
         });
         world
     };

@@ -153,13 +153,13 @@ impl TrainJobs for Client<'_> {
             Some(_) => "write error",
             None => "remove error",
         };
-        let note = |failed| {
+        let note = |refused| {
             let at = k8s_openapi::jiff::Timestamp::from_second(self.world.borrow().second);
             self.world.borrow_mut().controllers[self.who].annotated = Some(AnnotationWrite {
                 uid: "job".into(),
                 text: error.clone(),
                 at: at.unwrap(),
-                failed,
+                refused,
             });
         };
         let writes = |world: &mut World| {
@@ -171,7 +171,7 @@ impl TrainJobs for Client<'_> {
         };
         note(false);
         let written = self.call(CallKind::Write, name, writes).await;
-        written.inspect_err(|_| note(true))
+        written.inspect_err(|error| note(error.is_rejection()))
     }
 }
 

@@ -163,7 +163,7 @@ impl Hash for Controller {
             }
         }
         if let Some(annotated) = &self.annotated {
-            (&annotated.text, annotated.failed, annotated.at).hash(hasher);
+            (&annotated.text, annotated.refused, annotated.at).hash(hasher);
         }
     }
 }
