@@ -1,6 +1,9 @@
 //! Faults of the API server, of the network and of the controller's processes.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 use anyhow::Result;
 use fastrand::Rng;
@@ -10,7 +13,7 @@ use serde_json::json;
 use trainyard_cluster::{Act, Call, Write};
 use trainyard_schema::documents::Kind;
 
-use super::Soak;
+use super::{PAUSE, Soak};
 use crate::common;
 
 /// The leader is killed only this long after the start and before the end: the memory of a process shows nothing until it has run for long.
@@ -80,12 +83,22 @@ pub(super) async fn shake(soak: &Soak<'_>, mut rng: Rng) -> Result<()> {
         soak.shared.proxy.forget().await;
         soak.records.add("fault", &format!("{fault:?}"), 1.0)?;
         happen(soak, fault, &mut rng).await?;
-        for number in soak.replicas.restart()? {
-            let process = number.to_string();
-            soak.records.add("lost the Lease", &process, 1.0)?;
-        }
+        restart(soak)?;
     }
     soak.shared.proxy.forget().await;
+    // The last TrainJobs need a leader, too.
+    while !soak.is_over.load(Ordering::Relaxed) {
+        restart(soak)?;
+        tokio::time::sleep(PAUSE).await;
+    }
+    restart(soak)
+}
+
+fn restart(soak: &Soak<'_>) -> Result<()> {
+    for number in soak.replicas.restart()? {
+        let process = number.to_string();
+        soak.records.add("lost the Lease", &process, 1.0)?;
+    }
     Ok(())
 }
 
