@@ -488,14 +488,13 @@ async fn a_share_whose_objects_the_api_server_refuses_is_rolled_back() {
 /// Otherwise, a share would grow during an outage although its TrainJobs fail. A quota is the users' own, and they could keep it full.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_share_waits_for_the_answer_of_a_dry_run_and_not_for_a_full_quota() {
-    for (answer, stage, reason) in [
+    for (act, stage, reason) in [
         (Act::Refuse, "Share", "FailuresNotCompared"),
         (Act::OverQuota, "Running", "Completed"),
     ] {
         let world = World::half();
         let controller = world.start("one").await;
         world.until_stamped(EARLY, "queued", "1.0.0").await;
-        let act = answer.clone();
         world
             .cluster
             .set_rule(move |_, when, (verb, plural), body| {
@@ -503,7 +502,7 @@ async fn a_share_waits_for_the_answer_of_a_dry_run_and_not_for_a_full_quota() {
                 let text = body.to_string();
                 match is_write && text.contains("new-a") {
                     true if text.contains("example.com/more") => Act::Forbid,
-                    true => act.clone(),
+                    true => act,
                     false => Act::GoOn,
                 }
             });
