@@ -161,6 +161,10 @@ test-fuzz: setup ## Fuzz each target for ten minutes.
 test-versions: build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name, or VERSION=1.33 and PROGRAM=calm; needs Go, builds each first for 15 minutes.
 	@tools/test-versions.sh
 
+.PHONY: test-upgrade
+test-upgrade: needs-go build ## Replace an earlier release by this one and back, under TrainJobs of each policy in each state; BEFORE=TAG; needs Go, builds the earlier one for 10 minutes.
+	@tools/test-upgrade.sh
+
 .PHONY: test-semver
 test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-checks first, which takes minutes.
 	@tools/semver.sh
@@ -170,8 +174,8 @@ mutants: setup ## Change the code that decides, one place at a time, and run its
 	@tools/mutants.sh $(FILE:%=--re %) $(SHARD:%=--sharding round-robin --shard %)
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, the site, the harness, two releases; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-frameworks growth docs audit test-release
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, an upgrade, the site, the harness, two releases; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-upgrade test-frameworks growth docs audit test-release
 
 # Also used by tools/soak.sh: SOAK_MINUTES (120), SOAK_SEED (the time).
 .PHONY: soak

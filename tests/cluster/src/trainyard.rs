@@ -15,6 +15,9 @@ use crate::{control_plane::ControlPlane, ports::Port, process::Process, wait::ev
 /// How long a controller must have no work before it counts as idle, which is longer than the delay of a watch event.
 const IDLE: Duration = Duration::from_secs(1);
 
+/// Logs of tests are read by people.
+const LOG: [&str; 2] = ["--log-format=text", "--log-level=debug"];
+
 /// `trainyard controller`, until this value is dropped.
 pub struct Trainyard {
     process: Process,
@@ -32,9 +35,7 @@ impl Trainyard {
         kubeconfig: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
-        let started = Self::start_unready(plane, kubeconfig, arguments)?;
-        started.until_ready().await?;
-        Ok(started)
+        Self::start_release(&Self::program()?, plane, kubeconfig, arguments).await
     }
 
     /// Starts the controller without waiting until it is ready.
@@ -46,9 +47,9 @@ impl Trainyard {
         kubeconfig: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
-        let log = ["--log-format=text", "--log-level=debug"].map(OsString::from);
         let arguments = arguments.into_iter().map(|one| one.as_ref().to_owned());
-        Self::start_logging_by_default(plane, kubeconfig, log.into_iter().chain(arguments))
+        let arguments = LOG.map(OsString::from).into_iter().chain(arguments);
+        Self::start_logging_by_default(plane, kubeconfig, arguments)
     }
 
     /// Starts the controller with the default log format, without waiting until it is ready.
@@ -60,9 +61,35 @@ impl Trainyard {
         kubeconfig: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
+        Self::start_program(&Self::program()?, plane, kubeconfig, arguments)
+    }
+
+    /// Starts the controller of another release, and waits until it is ready.
+    ///
+    /// # Errors
+    /// The program does not exist, exited, or was not ready in time.
+    pub async fn start_release(
+        program: &Path,
+        plane: &ControlPlane,
+        kubeconfig: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Self> {
+        let arguments = arguments.into_iter().map(|one| one.as_ref().to_owned());
+        let arguments = LOG.map(OsString::from).into_iter().chain(arguments);
+        let started = Self::start_program(program, plane, kubeconfig, arguments)?;
+        started.until_ready().await?;
+        Ok(started)
+    }
+
+    fn start_program(
+        program: &Path,
+        plane: &ControlPlane,
+        kubeconfig: &Path,
+        arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+    ) -> Result<Self> {
         static STARTS: AtomicUsize = AtomicUsize::new(0);
         let (health, metrics) = (Port::find()?, Port::find()?);
-        let mut command = Command::new(Self::program()?);
+        let mut command = Command::new(program);
         command
             .arg("controller")
             .arg("--kubeconfig")

@@ -1,11 +1,14 @@
 //! TrainJobs of each policy in each state move from the reference to Trainyard and back, with the programs of both. Trainyard writes to none
 //! of them. The reference writes to none that it made, and to those of Trainyard only what docs/move.md says. What has ended stays ended,
 //! with the exception that the rehearsal of the way back names, and nothing runs twice. After what the rehearsal says is done, all others run.
+//!
+//! With an earlier release of Trainyard, whose program [`EARLIER`] names (`make test-upgrade`), neither writes to TrainJobs of the other that have
+//! started, and all end as they should.
 #![allow(clippy::indexing_slicing)]
 
 mod crowd;
 
-use std::{collections::BTreeSet, process::Command};
+use std::{collections::BTreeSet, env, path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -20,6 +23,12 @@ const REWRITTEN: [(&str, &str); 3] = [
     ("flux", "-flux-curve"),
     ("launcher-node", "-mpi-hostfile"),
 ];
+
+/// The variable with the program of an earlier release.
+const EARLIER: &str = "TRAINYARD_EARLIER";
+
+/// Each controller is alone.
+const FLAGS: [&str; 1] = ["--leader-elect=false"];
 
 /// What the rehearsal says: the TrainJobs and what to do.
 type Said = BTreeSet<(String, String)>;
@@ -116,6 +125,15 @@ fn only_said_fields_are_changed(before: &Objects, now: &Objects) -> Result<()> {
     Ok(())
 }
 
+/// Checks that a controller writes to no TrainJob of another one, neither when it starts nor when it reconciles each again.
+async fn writes_to_none(trainyard: &Trainyard, crowd: &Crowd<'_>, before: &Objects) -> Result<()> {
+    trainyard.until_idle().await?;
+    crowd.are_unchanged(before).await?;
+    crowd.touch().await?;
+    trainyard.until_idle().await?;
+    crowd.are_only_touched(before).await
+}
+
 async fn each_policy_in_each_state(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let reference = Reference::start(shared.plane(), ReferenceLimits::SHIPPED).await?;
@@ -125,13 +143,8 @@ async fn each_policy_in_each_state(shared: &Handover) -> Result<()> {
     let before = theirs.objects().await?;
     reference.process().kill()?;
 
-    let flags = ["--leader-elect=false"];
-    let trainyard = Trainyard::start(shared.plane(), &shared.kubeconfig, flags).await?;
-    trainyard.until_idle().await?;
-    theirs.are_unchanged(&before).await?;
-    theirs.touch().await?;
-    trainyard.until_idle().await?;
-    theirs.are_only_touched(&before).await?;
+    let trainyard = Trainyard::start(shared.plane(), &shared.kubeconfig, FLAGS).await?;
+    writes_to_none(&trainyard, &theirs, &before).await?;
 
     let ours = Crowd::new(shared, crowd::all())
         .await
@@ -158,9 +171,53 @@ async fn each_policy_in_each_state(shared: &Handover) -> Result<()> {
     Ok(())
 }
 
+async fn each_policy_in_each_state_with_an_earlier_release(shared: &Handover) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let (plane, kubeconfig) = (shared.plane(), &shared.kubeconfig);
+    let program = env::var_os(EARLIER).map(PathBuf::from).context(EARLIER)?;
+    let earlier = Trainyard::start_release(&program, plane, kubeconfig, FLAGS).await?;
+    let old = Crowd::new(shared, crowd::all())
+        .await
+        .context("with the earlier release")?
+        .without_queued();
+    earlier.until_idle().await?;
+    earlier.stop().await?;
+    let before = old.objects().await?;
+
+    let later = Trainyard::start(plane, kubeconfig, FLAGS).await?;
+    writes_to_none(&later, &old, &before).await?;
+    let new = Crowd::new(shared, crowd::all())
+        .await
+        .context("with this release")?
+        .without_queued();
+    later.until_idle().await?;
+    later.stop().await?;
+    let (touched, before) = (old.objects().await?, new.objects().await?);
+
+    let earlier = Trainyard::start_release(&program, plane, kubeconfig, FLAGS).await?;
+    writes_to_none(&earlier, &new, &before).await?;
+    old.are_unchanged(&touched).await?;
+    let nothing = Said::new();
+    new.go_on(&nothing).await.context("made by this release")?;
+    earlier.stop().await?;
+
+    let later = Trainyard::start(plane, kubeconfig, FLAGS).await?;
+    old.go_on(&nothing)
+        .await
+        .context("made by the earlier one")?;
+    later.stop().await.map(drop)
+}
+
 pub(crate) fn tests() -> Vec<Test<Handover>> {
-    vec![Test::new(
+    let mut tests = vec![Test::new(
         "each_policy_in_each_state",
         each_policy_in_each_state,
-    )]
+    )];
+    if env::var_os(EARLIER).is_some() {
+        tests.push(Test::new(
+            "each_policy_in_each_state_with_an_earlier_release",
+            each_policy_in_each_state_with_an_earlier_release,
+        ));
+    }
+    tests
 }

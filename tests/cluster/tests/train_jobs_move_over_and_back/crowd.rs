@@ -91,6 +91,8 @@ pub(super) fn of_the_reference() -> impl Iterator<Item = Cell> {
 pub(super) struct Crowd<'a> {
     pub(super) namespace: Namespace<'a>,
     cells: Vec<Cell>,
+    /// Whether objects of TrainJobs that have never run are compared.
+    compares_queued: bool,
 }
 
 impl<'a> Crowd<'a> {
@@ -104,6 +106,7 @@ impl<'a> Crowd<'a> {
         let crowd = Self {
             namespace,
             cells: cells.collect(),
+            compares_queued: true,
         };
         crowd.create_volumes(shared).await?;
         for (policy, state) in crowd.all() {
@@ -117,6 +120,14 @@ impl<'a> Crowd<'a> {
                 .with_context(|| state.of(policy))?;
         }
         Ok(crowd)
+    }
+
+    /// Compares none that has never run: it follows the plugins of each release.
+    pub(super) fn without_queued(self) -> Self {
+        Self {
+            compares_queued: false,
+            ..self
+        }
     }
 
     /// Creates a volume for each TrainJob of torchtune, and one for that which is recreated: no pod starts before its claim is bound.
@@ -186,6 +197,10 @@ impl<'a> Crowd<'a> {
                 objects.insert(format!("PodGroup {name}"), group);
             }
         }
+        if !self.compares_queued {
+            let queued = format!("{}-", State::Queued.of(""));
+            objects.retain(|key, _| !format!("{key}-").contains(&queued));
+        }
         Ok(objects)
     }
 
@@ -250,8 +265,12 @@ impl<'a> Crowd<'a> {
         for (policy, state) in self.all() {
             let name = state.of(policy);
             if state == State::Collected {
-                // It runs again.
-                namespace.job_set(&name).await?;
+                let runs_again = said.contains(&(name.clone(), "delete".to_owned()));
+                if runs_again {
+                    namespace.job_set(&name).await?;
+                } else {
+                    self.has_no_job_set(&name).await?;
+                }
             }
             if state.fails() {
                 let is_failed = |job: &Value| is(job, "Failed", "True");
@@ -284,6 +303,10 @@ impl<'a> Crowd<'a> {
         let job = self.namespace.api(&self.namespace.jobs).get(name).await?;
         let job = job.accepted()?;
         ensure!(described_conditions(&job).contains(&overdue()), "{job:#}");
+        self.has_no_job_set(name).await
+    }
+
+    async fn has_no_job_set(&self, name: &str) -> Result<()> {
         let job_set = self
             .namespace
             .api(&self.namespace.job_sets)
