@@ -12,13 +12,10 @@ use governor::Quota;
 use tokio::time::Instant;
 
 use super::pending::Report;
-use crate::keyed_limit::KeyedLimit;
+use crate::keyed_limit::{KeyedLimit, REMEMBERED, next_search};
 
 /// How long a repeated Event increments the count of the first one.
 const WINDOW: Duration = Duration::from_secs(600);
-
-/// The most Events that are remembered for this.
-const REMEMBERED: usize = 4_096;
 
 /// The rate limit of one object: a burst, and then one write per period.
 const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(24);
@@ -29,6 +26,8 @@ const PERIOD: Duration = Duration::from_secs(300);
 pub(super) struct EventCorrelator {
     hasher: RandomState,
     written: HashMap<EventKey, WrittenEvent>,
+    /// How many there are when old ones are looked for.
+    search_at: usize,
     limits: KeyedLimit,
 }
 
@@ -53,6 +52,7 @@ impl EventCorrelator {
         Self {
             hasher: RandomState::new(),
             written: HashMap::new(),
+            search_at: next_search(0),
             limits: KeyedLimit::new(quota.unwrap_or_else(|| Quota::per_minute(BURST))),
         }
     }
@@ -87,13 +87,15 @@ impl EventCorrelator {
 
     pub(super) fn remember(&mut self, key: EventKey, event: WrittenEvent) {
         let now = event.last;
-        if self.written.len() >= REMEMBERED {
+        if self.written.len() >= self.search_at {
             self.written
                 .retain(|_, written| now.duration_since(written.last) <= WINDOW);
-        }
-        // There are still too many: repeated Events become new ones.
-        if self.written.len() >= REMEMBERED {
-            self.written.clear();
+            // There are still too many: repeated Events become new ones.
+            if self.written.len() >= REMEMBERED {
+                self.written.clear();
+            }
+            self.written.shrink_to_fit();
+            self.search_at = next_search(self.written.len());
         }
         self.written.insert(key, event);
     }
@@ -103,10 +105,12 @@ impl EventCorrelator {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_number_of_events_that_are_remembered_is_bounded() {
+    /// Remembers Events that follow each other after this time, and returns how many there were at most.
+    fn most(apart: Duration) -> usize {
         let mut correlator = EventCorrelator::new();
-        for n in 0..2 * REMEMBERED {
+        let mut last = Instant::now();
+        let remembered = (0..2 * REMEMBERED).map(|n| {
+            last += apart;
             let key = EventKey {
                 object: Arc::from(n.to_string()),
                 hash: 0,
@@ -114,10 +118,23 @@ mod tests {
             let event = WrittenEvent {
                 name: n.to_string(),
                 count: 1,
-                last: Instant::now(),
+                last,
             };
             correlator.remember(key, event);
-            assert!(correlator.written.len() <= REMEMBERED);
-        }
+            correlator.written.len()
+        });
+        remembered.max().unwrap_or_default()
+    }
+
+    #[test]
+    fn the_number_of_events_that_are_remembered_is_bounded() {
+        assert_eq!(most(Duration::ZERO), REMEMBERED);
+    }
+
+    #[test]
+    fn events_that_are_not_repeated_are_forgotten() {
+        let in_window = 60;
+        let most = most(WINDOW / in_window);
+        assert!((60..=140).contains(&most), "{most}");
     }
 }

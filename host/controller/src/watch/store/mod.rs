@@ -4,11 +4,11 @@ use std::{
     collections::{HashMap, HashSet, VecDeque},
     hash::Hash,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
 use super::{
     state::{Namespaced, State},

@@ -132,6 +132,31 @@ impl Cluster {
         self.state.lock().unwrap().log.clone()
     }
 
+    /// Deletes all objects, whatever their finalizers.
+    pub(crate) fn clear(&self) {
+        let _writing = self.writing.lock().unwrap();
+        let ids: Vec<Id> = self.state.lock().unwrap().objects.keys().cloned().collect();
+        for id in &ids {
+            self.remove(id);
+        }
+    }
+
+    /// Forgets the content of all changes, and what managers have applied to objects that are gone. Returns the bytes that remain of it.
+    pub(crate) fn forget_history(&self) -> usize {
+        let mut state = self.state.lock().unwrap();
+        let State {
+            log,
+            applied,
+            objects,
+            ..
+        } = &mut *state;
+        for change in log.iter_mut() {
+            *change = (Id::default(), change.1, Value::Null);
+        }
+        applied.retain(|(id, _, _), _| objects.contains_key(id));
+        log.capacity() * size_of::<(Id, &str, Value)>()
+    }
+
     /// Waits until a condition holds, which is checked after each change. Returns false if it does not hold within this time.
     pub(crate) async fn holds_within(&self, time: Duration, holds: impl Fn(&Self) -> bool) -> bool {
         let mut changed = self.changed.subscribe();
