@@ -1,10 +1,6 @@
 //! Kueue's controller with its webhooks, built from its published module, as a process outside the cluster.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{env, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -16,8 +12,11 @@ use crate::{
     ports::Port, process::Process, resource::Resource, wait::eventually,
 };
 
-/// The folder of the modules with their versions.
+/// The folder of the modules, one for each release.
 const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kueue");
+/// The variable that selects one of them.
+const RELEASE: &str = "TRAINYARD_KUEUE";
+const NEWEST: &str = "0.19";
 const MODULE: &str = "sigs.k8s.io/kueue";
 const PACKAGE: &str = "sigs.k8s.io/kueue/cmd/kueue";
 /// The folder of its manifests in the module.
@@ -30,24 +29,6 @@ const CERTIFICATE: &str = "kueue-webhook-server-cert";
 /// The file of its configuration in its ConfigMap.
 const CONFIGURATION: &str = "controller_manager_config.yaml";
 
-/// A release of Kueue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KueueRelease {
-    /// The first that was built with version 2.1 of the Kubeflow Trainer.
-    Oldest,
-    /// The newest.
-    Newest,
-}
-
-impl KueueRelease {
-    fn module(self) -> PathBuf {
-        Path::new(MODULES).join(match self {
-            Self::Oldest => "0.15",
-            Self::Newest => "0.19",
-        })
-    }
-}
-
 /// Kueue's controller, until this value is dropped.
 pub struct KueueController {
     process: Process,
@@ -56,14 +37,15 @@ pub struct KueueController {
 
 impl KueueController {
     /// Applies Kueue's manifests, starts its controller with the permissions and the configuration in them, and waits until its webhooks
-    /// answer. The program is built if it is not in the cache, which takes minutes.
+    /// answer. The release is the one that `TRAINYARD_KUEUE` names, or the newest. It is built if it is not in the cache, which takes
+    /// minutes.
     ///
     /// # Errors
     /// Go is missing, the build failed, the API server refuses a manifest, or the program exited or was not ready in time.
-    pub async fn start(plane: &ControlPlane, release: KueueRelease) -> Result<Self> {
-        let module = release.module();
-        let version = module.file_name().unwrap_or_default().to_string_lossy();
-        let program = go::program(&format!("kueue-{version}"), &module, PACKAGE)?;
+    pub async fn start(plane: &ControlPlane) -> Result<Self> {
+        let release = env::var(RELEASE).unwrap_or_else(|_| NEWEST.to_owned());
+        let module = Path::new(MODULES).join(&release);
+        let program = go::program(&format!("kueue-{release}"), &module, PACKAGE)?;
         let ports = [Port::find()?, Port::find()?];
         let [webhooks, probes] = ports.each_ref().map(Port::number);
         let mut published = None;

@@ -69,7 +69,7 @@ pub use input::Input;
 pub use kubeconfig::client_of;
 pub use kubectl::kubectl;
 pub use kubelet::{Fate, Image, Images, Isolation, Kubelet, NodeSpec, UnknownFate};
-pub use kueue::{KueueController, KueueRelease};
+pub use kueue::KueueController;
 pub use kustomize::kustomized;
 pub use lua::lua;
 pub use oracle::{Kueue, Oracle, RunningOracle};

@@ -1,21 +1,20 @@
-//! Kueue, with its own controller and webhooks, queues TrainJobs of each policy, admits them to a flavor of nodes, preempts them for others,
-//! and admits them again. Their JobSets are created once. Pods exist only while Kueue has admitted the TrainJob, as many as it reserved quota
-//! for, and each on the nodes of the flavor.
+//! Kueue, with its own controller and webhooks, queues TrainJobs of each policy, preempts them for others, and admits them again to other
+//! nodes. Pods exist only while Kueue has admitted the TrainJob. They request what it reserved quota for, and have the node selector and the
+//! tolerations of the flavor to which it is admitted. The JobSet is created once, and only its placement changes.
 #![allow(clippy::indexing_slicing)]
 
 mod queue;
 
-use std::{marker::PhantomData, path::PathBuf};
+use std::ffi::OsString;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, KueueController, KueueRelease, NodeSpec, PodGroups, Shared, Test,
-    Trainyard,
+    Cluster, ControlPlane, KueueController, NodeSpec, PodGroups, Shared, Test,
 };
 
-use self::queue::{FLAVOR, Queue, create_cluster_objects};
-use crate::common::{is_running, is_suspended, prepare, runtimes};
+use self::queue::{FLAVORS, Queue, create_cluster_objects};
+use crate::common::{Controlled, Setup, differing, is_suspended, runtimes};
 
 /// The policies, each with the number of its pods.
 const POLICIES: [(&str, u64); 9] = [
@@ -29,162 +28,148 @@ const POLICIES: [(&str, u64); 9] = [
     ("coscheduling", 3),
     ("volcano", 3),
 ];
+/// Those of which Kueue counts `resourcesPerNode` for another pod (docs/kueue.md).
+const MPI: [&str; 2] = ["own-launcher", "launcher-node"];
 
-/// A release of Kueue.
-pub(crate) trait Release: Send + Sync + 'static {
-    const RELEASE: KueueRelease;
-}
+/// The CRDs of PodGroups, and a runtime of each policy whose containers request a CPU.
+pub(crate) struct EachPolicy;
 
-pub(crate) struct Newest;
-pub(crate) struct Oldest;
-
-impl Release for Newest {
-    const RELEASE: KueueRelease = KueueRelease::Newest;
-}
-
-impl Release for Oldest {
-    const RELEASE: KueueRelease = KueueRelease::Oldest;
-}
-
-/// A cluster with Kueue and Trainyard.
-pub(crate) struct Queued<R> {
-    cluster: Cluster,
-    kueue: KueueController,
-    trainyard: Trainyard,
-    release: PhantomData<R>,
-}
-
-impl<R: Release> Shared for Queued<R> {
-    fn start() -> Result<Self> {
-        let kinds = PodGroups::ALL.map(PodGroups::definition);
-        let cluster = Cluster::start_with(kinds.into_iter().collect::<Result<_>>()?)?;
-        let account = prepare(&cluster, &runtimes())?;
-        let plane = cluster.plane();
-        let (kueue, trainyard) = plane.block_on(async {
-            for node in ["reserved-0", "reserved-1"] {
-                let mut node = NodeSpec::large(node);
-                let (key, value) = FLAVOR;
-                node.labels.insert(key.to_owned(), value.to_owned());
-                cluster.kubelet().add_node(&node).await?;
+impl Setup for EachPolicy {
+    fn runtimes() -> Vec<Value> {
+        // Kueue counts the nodes of MPI by their Job, and not by `mlPolicy.numNodes` (docs/kueue.md).
+        let mpi = |name, launcher_is_node| {
+            let mut runtime = runtimes::mpi(name, launcher_is_node);
+            if let Some(policy) = runtime["spec"]["mlPolicy"].as_object_mut() {
+                policy.remove("numNodes");
             }
-            let kueue = KueueController::start(plane, R::RELEASE).await?;
-            create_cluster_objects(&cluster).await?;
-            let trainyard = start(plane, &account).await?;
-            anyhow::Ok((kueue, trainyard))
+            runtime
+        };
+        let shipped = POLICIES.map(|(name, _)| name);
+        let shipped = shipped
+            .into_iter()
+            .filter(|name| name.ends_with("-distributed"));
+        let mut all: Vec<_> = shipped.map(runtimes::shipped).collect();
+        all.extend([runtimes::plain(), runtimes::flux()]);
+        all.extend([mpi(MPI[0], false), mpi(MPI[1], true)]);
+        all.extend(PodGroups::ALL.map(runtimes::gang));
+        all.into_iter().map(with_requests).collect()
+    }
+
+    fn kinds() -> Result<Vec<Value>> {
+        PodGroups::ALL
+            .map(PodGroups::definition)
+            .into_iter()
+            .collect()
+    }
+
+    fn arguments() -> Result<Vec<OsString>> {
+        Ok(vec!["--leader-elect=false".into()])
+    }
+}
+
+fn with_requests(mut runtime: Value) -> Value {
+    let jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"].as_array_mut();
+    for job in jobs.into_iter().flatten() {
+        let pod = &mut job["template"]["spec"]["template"]["spec"];
+        for container in pod["containers"].as_array_mut().into_iter().flatten() {
+            container["resources"] = json!({"requests": {"cpu": 1}});
+        }
+    }
+    runtime
+}
+
+/// A cluster with Trainyard and Kueue, and nodes of each flavor.
+pub(crate) struct Queued {
+    controlled: Controlled<EachPolicy>,
+    kueue: KueueController,
+}
+
+impl Shared for Queued {
+    fn start() -> Result<Self> {
+        let controlled = Controlled::<EachPolicy>::start()?;
+        let plane = controlled.plane();
+        let kueue = plane.block_on(async {
+            for flavor in FLAVORS {
+                let mut node = NodeSpec::large(format!("{flavor}-0"));
+                node.labels.insert(queue::label(flavor), "yes".to_owned());
+                controlled.cluster.kubelet().add_node(&node).await?;
+            }
+            let kueue = KueueController::start(plane).await?;
+            create_cluster_objects(&controlled.cluster).await?;
+            anyhow::Ok(kueue)
         })?;
-        Ok(Self {
-            cluster,
-            kueue,
-            trainyard,
-            release: PhantomData,
-        })
+        Ok(Self { controlled, kueue })
     }
 
     fn plane(&self) -> &ControlPlane {
-        self.cluster.plane()
+        self.controlled.plane()
     }
 
     fn still_runs(&self) -> Result<()> {
-        self.cluster.still_runs()?;
-        self.kueue.still_runs()?;
-        self.trainyard.process().still_runs()
+        self.controlled.still_runs()?;
+        self.kueue.still_runs()
     }
 
     fn last_words(&self) -> String {
-        self.cluster.kubelet().last_words() + &self.kueue.last_words()
+        self.controlled.last_words() + &self.kueue.last_words()
     }
 }
 
-async fn start(plane: &ControlPlane, account: &PathBuf) -> Result<Trainyard> {
-    Trainyard::start(plane, account, ["--leader-elect=false"]).await
-}
-
-/// Returns a runtime of each policy. Kueue counts the nodes of MPI by their Job, and not by `mlPolicy.numNodes` (docs/kueue.md).
-fn runtimes() -> Vec<Value> {
-    let mpi = |name, launcher_is_node| {
-        let mut runtime = runtimes::mpi(name, launcher_is_node);
-        if let Some(policy) = runtime["spec"]["mlPolicy"].as_object_mut() {
-            policy.remove("numNodes");
-        }
-        runtime
-    };
-    let gangs = PodGroups::ALL.map(runtimes::gang);
-    let shipped = [
-        "torch-distributed",
-        "jax-distributed",
-        "xgboost-distributed",
-    ];
-    let mut all: Vec<_> = shipped.map(runtimes::shipped).into();
-    all.extend([runtimes::plain(), runtimes::flux()]);
-    all.extend([mpi("own-launcher", false), mpi("launcher-node", true)]);
-    all.extend(gangs);
-    all
-}
-
-/// Two TrainJobs of low priority and one of high priority share a queue that has quota for one.
-async fn preempts(cluster: &Cluster, policy: &str, pods: u64) -> Result<()> {
-    let queue = Queue::new(cluster, pods).await?;
+/// Two TrainJobs of low priority and one of high priority share a queue that has quota for one of them, and later for a second one.
+async fn preempts(cluster: &Cluster, policy: &'static str, pods: u64) -> Result<()> {
+    let [reserved, spot] = FLAVORS;
+    let queue = Queue::new(cluster, policy, pods).await?;
     let namespace = &queue.namespace;
-    queue.create("first", policy, "low").await?;
-    namespace.until("first", "it runs", is_running).await?;
-    queue.has_pods("first", pods).await?;
+    queue.create("first", "low").await?;
+    queue.runs("first", reserved).await?;
     let first = namespace.job_set("first").await?;
 
-    queue.create("waits", policy, "low").await?;
-    queue.until_pending("waits").await?;
-    namespace.until("waits", "it waits", is_waiting).await?;
-    queue.has_pods("waits", 0).await?;
+    queue.create("waits", "low").await?;
+    queue.waits("waits").await?;
 
-    queue.create("urgent", policy, "high").await?;
-    namespace.until("urgent", "it runs", is_running).await?;
-    queue.has_pods("urgent", pods).await?;
-    namespace.until("first", "it waits", is_suspended).await?;
-    queue.has_pods("first", 0).await?;
-
-    queue.end("urgent").await?;
+    queue.create("urgent", "high").await?;
+    queue.runs("urgent", reserved).await?;
     namespace
-        .until("first", "it runs again", is_running)
+        .until("first", "it is preempted", is_suspended)
         .await?;
-    queue.has_pods("first", pods).await?;
+    queue.waits("first").await?;
+
+    queue.give_quota(spot).await?;
+    queue.runs("first", spot).await?;
     let resumed = namespace.job_set("first").await?;
     ensure!(
         resumed["metadata"]["uid"] == first["metadata"]["uid"],
         "the JobSet was recreated: {resumed:#}"
     );
-    queue.has_pods("waits", 0).await?;
+    let mut changed = differing(&first["spec"], &resumed["spec"]);
+    changed.retain(|path| !path.contains("/nodeSelector") && !path.contains("/tolerations"));
+    ensure!(
+        changed.is_empty(),
+        "more than the placement changed: {changed:?}"
+    );
+    queue.waits("waits").await?;
 
+    queue.end("urgent").await?;
+    queue.runs("waits", reserved).await?;
     queue.end("first").await?;
-    namespace.until("waits", "it runs", is_running).await?;
-    queue.has_pods("waits", pods).await?;
-    queue.end("waits").await?;
-    queue.all_are_finished(&["first", "waits", "urgent"]).await
+    queue.end("waits").await
 }
 
-fn is_waiting(job: &Value) -> bool {
-    crate::common::is(job, "Suspended", "True") && job["spec"]["suspend"] == json!(true)
-}
-
-async fn train_jobs_of_each_policy<R: Release>(shared: &Queued<R>) -> Result<()> {
+async fn train_jobs_of_each_policy(shared: &Queued) -> Result<()> {
     let all = POLICIES.map(async |(policy, pods)| {
-        preempts(&shared.cluster, policy, pods)
-            .await
-            .with_context(|| format!("{policy} with {:?}", R::RELEASE))
+        let preempted = preempts(&shared.controlled.cluster, policy, pods).await;
+        preempted.with_context(|| policy.to_owned())
     });
     let results = futures_util::future::join_all(all).await;
-    let failed: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-    let texts: Vec<_> = failed.iter().map(|error| format!("{error:#}")).collect();
+    let failed = results.into_iter().filter_map(Result::err);
+    let texts: Vec<_> = failed.map(|error| format!("{error:#}")).collect();
     ensure!(texts.is_empty(), "{}", texts.join("\n\n"));
-    let _ = Fate::Hold;
     Ok(())
 }
 
-pub(crate) fn tests<R: Release>() -> Vec<Test<Queued<R>>> {
-    let name = format!(
-        "train_jobs_of_each_policy_with_the_{:?}_release",
-        R::RELEASE
-    );
+pub(crate) fn tests() -> Vec<Test<Queued>> {
     vec![Test::new(
-        name.to_lowercase(),
-        train_jobs_of_each_policy::<R>,
+        "train_jobs_of_each_policy",
+        train_jobs_of_each_policy,
     )]
 }
