@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Cluster, Fate, Resource, Write, eventually};
 
-use super::MPI;
+use super::{MPI, TORCHTUNE};
 use crate::common::{Namespace, is, is_running, runtimes};
 
 /// The version that all releases serve.
@@ -122,7 +122,11 @@ impl<'a> Queue<'a> {
 
     /// Creates a TrainJob in the queue.
     pub(super) async fn create(&self, name: &str, priority: &str) -> Result<()> {
-        let mut trainer = json!({"numNodes": 2, "command": ["mpirun", "lmp"]});
+        let (nodes, command) = match self.runtime {
+            TORCHTUNE => (1, ["tune", "run"]),
+            _ => (2, ["mpirun", "lmp"]),
+        };
+        let mut trainer = json!({"numNodes": nodes, "command": command});
         if !MPI.contains(&self.runtime) {
             trainer["resourcesPerNode"] = json!({"requests": {"cpu": 2}});
         }
@@ -194,6 +198,18 @@ impl<'a> Queue<'a> {
         let what = format!("{name} has no pods");
         self.pods_until(name, &what, |pods| pods.iter().all(|pod| has_ended(pod)))
             .await?;
+        Ok(())
+    }
+
+    /// Checks that Kueue has admitted a TrainJob that is suspended and has no pods.
+    pub(super) async fn is_admitted_without_pods(&self, name: &str) -> Result<()> {
+        let workload = self.workload(name).await?;
+        ensure!(has_condition(&workload, "Admitted", "True"), "{workload:#}");
+        let job = self.namespace.api(&self.namespace.jobs).get(name).await?;
+        let job = job.accepted()?;
+        ensure!(job["spec"]["suspend"] == true, "{job:#}");
+        let pods = self.namespace.api(&self.namespace.pods).items().await?;
+        ensure!(pods.is_empty(), "{pods:#?}");
         Ok(())
     }
 
