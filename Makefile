@@ -104,7 +104,7 @@ test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which t
 
 # KUEUE=0.15 selects one of the releases.
 .PHONY: test-kueue
-test-kueue: needs-go build ## Queue, preempt and resume TrainJobs with each release of Kueue in tests/cluster/kueue, or KUEUE=0.15; needs Go, builds each first for NN minutes.
+test-kueue: needs-go build ## Queue, preempt and resume TrainJobs with each release of Kueue in tests/cluster/kueue, or KUEUE=0.15; needs Go, builds each first for 11 minutes of CPU.
 	@set -e; for module in tests/cluster/kueue/$(or $(KUEUE),*); do \
 	  echo "Kueue $${module##*/}"; \
 	  TRAINYARD_KUEUE=$${module##*/} $(CARGO) test --locked --workspace --test kueue; \
