@@ -140,7 +140,8 @@ async fn mount_certificate(plane: &ControlPlane, folder: &Path, process: &Proces
     eventually("Kueue has a certificate", async || {
         process.still_runs()?;
         let secret = secrets.get(CERTIFICATE).await?.accepted()?;
-        let Some(data) = secret["data"].as_object().filter(|data| !data.is_empty()) else {
+        let data = secret.get("data").and_then(Value::as_object);
+        let Some(data) = data.filter(|data| !data.is_empty()) else {
             return Ok(None);
         };
         // Kueue waits for this file.
