@@ -15,6 +15,7 @@ const OF_THE_CLUSTER: &[&str] = &[
     "frameworks",
     "gangs",
     "harness",
+    "kueue",
     "outages",
     "plugins",
 ];
