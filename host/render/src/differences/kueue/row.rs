@@ -122,8 +122,8 @@ static MPI_IMPLEMENTATIONS: Row = Row {
 static FLUX_WITHOUT_TRAINER: Row = Row {
     id: "flux-without-trainer",
     about: InputObject::TrainJob,
-    field: Some("spec.trainer"),
-    advice: "set `spec.trainer.numNodes`",
+    field: Some(QUEUE),
+    advice: "remove the label, because Kueue does not start TrainJobs of Flux with `spec.trainer` either",
 };
 static PLUGINS_BY_NAME: Row = Row {
     id: "plugins-by-name",
@@ -145,8 +145,9 @@ pub(super) fn never_admitted(rendering: &Rendering<'_>) -> Option<(&'static Row,
         }
     }
     if rendering.is("flux") && rendering.job.trainer.is_none() {
-        let reason =
-            never("the code of the Kubeflow Trainer that Kueue contains fails without this field");
+        let reason = never(
+            "the code of the Kubeflow Trainer that Kueue contains fails without `spec.trainer`",
+        );
         return Some((&FLUX_WITHOUT_TRAINER, reason));
     }
     let mut jobs = items(rendering.patched, "replicatedJobs").iter();
