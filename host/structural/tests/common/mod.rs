@@ -45,7 +45,8 @@ pub(crate) fn compare(name: &str) -> usize {
     compared
 }
 
-fn difference(schema: &Schema, case: &Value) -> Option<String> {
+/// Returns how the result of a case differs from its answer.
+pub(crate) fn difference(schema: &Schema, case: &Value) -> Option<String> {
     let name = case["name"].as_str().unwrap();
     let mut value = case["value"].clone();
     let outcome = schema.admit(&mut value, case.get("old"), &Options::default());
