@@ -172,7 +172,7 @@ fn read(bytes: &[u8]) -> Option<BTreeMap<String, Vec<u8>>> {
     };
     let mut bundle = parse(bytes).map_err(|error| check_text(&error)).ok()?;
     let index = bundle.index.clone();
-    index.cluster.facts();
+    drop(index.cluster.facts());
     index
         .plugins
         .iter()
