@@ -75,8 +75,11 @@ pub fn check(bytes: &[u8]) -> bool {
     }
     let found = read(&bytes);
     if let Some(found) = &found {
-        let expected = files.into_iter().skip(1);
-        let expected: BTreeMap<_, _> = expected.map(|file| (file.name, file.content)).collect();
+        let expected = files.into_iter().skip(1).map(|mut file| {
+            file.content.truncate(file.bytes as usize);
+            (file.name, file.content)
+        });
+        let expected: BTreeMap<_, _> = expected.collect();
         assert_eq!(*found, expected);
     }
     assert!(is_changed || found.is_some(), "{index}");

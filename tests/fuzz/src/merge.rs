@@ -22,6 +22,9 @@ pub fn check(bytes: &[u8]) -> bool {
     let mut generator = Generator::new(bytes);
     let mut base = generator.value(&SPEC);
     let mut patch = generator.changed(&base, &SPEC);
+    if !base.is_object() || !patch.is_object() {
+        return false;
+    }
     // An API server stores no nulls, and the patch is read by a type that drops empty lists.
     drop_nothing(&mut base);
     drop_nothing(&mut patch);
@@ -46,12 +49,14 @@ pub fn check(bytes: &[u8]) -> bool {
     true
 }
 
-/// Removes nulls and empty lists.
+/// Removes nulls, empty lists, and finalizers, which a patch cannot have and Kubernetes merges as a set.
 fn drop_nothing(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.values_mut().for_each(drop_nothing);
-            map.retain(|_, value| !value.is_null() && *value != json!([]));
+            map.retain(|field, value| {
+                !value.is_null() && *value != json!([]) && field != "finalizers"
+            });
         }
         Value::Array(items) => items.iter_mut().for_each(drop_nothing),
         _ => {}
