@@ -12,6 +12,8 @@
 
 pub mod bundles;
 pub mod calls;
+#[path = "../../../host/structural/tests/common/mod.rs"]
+mod cases;
 pub mod components;
 pub mod documents;
 mod generator;

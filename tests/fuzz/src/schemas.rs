@@ -6,10 +6,7 @@ use std::{path::Path, sync::LazyLock};
 use serde_json::{Value, json};
 use trainyard_structural::{Options, Schema};
 
-use crate::{generator::Generator, reference::Reference};
-
-#[path = "../../../host/structural/tests/common/mod.rs"]
-mod cases;
+use crate::{cases, generator::Generator, reference::Reference};
 
 static REFERENCE: LazyLock<Option<Reference>> = LazyLock::new(|| Reference::start("structural"));
 

@@ -106,7 +106,7 @@ fn errors(outcome: &Outcome) -> Value {
 }
 
 /// The value with every number as a float, because Go writes `3.0` as `3`.
-fn plain(value: &Value) -> Value {
+pub(crate) fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),
         Value::Array(items) => items.iter().map(plain).collect(),
