@@ -1,7 +1,7 @@
 //! Bundles, which contain the input and output of a rendering.
 //!
 //! A bundle is a tar archive of regular files. `bundle.json` comes first and lists every other file with its size and digest. The same
-//! rendering gives the same bytes.
+//! rendering gives the same bytes. `pack` writes bundles, and `unpack` reads them.
 
 mod pack;
 mod unpack;
