@@ -1,5 +1,6 @@
 //! Structural schemas with CEL rules: what is admitted is stored unchanged when it is admitted again, with the same errors, whether it is
-//! created or updates another object. With the reference, errors and what is stored are also those of an API server. The schemas are those of the cases of `trainyard-structural`, which a real API server has answered.
+//! created or updates another object. With the reference, errors and what is stored are also those of an API server. The schemas are those
+//! of the cases of `trainyard-structural`, which a real API server has answered.
 
 use std::{path::Path, sync::LazyLock};
 
