@@ -88,11 +88,12 @@ test-interactive: ## Test `make cluster`, which runs the program and deploy/ in 
 	@$(MAKE) --no-print-directory test-harness FILTER=interactive_cluster
 
 .PHONY: test-reference
-test-reference: needs-go ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 9,000 TrainJobs, and with Kueue's; needs Go.
+test-reference: needs-go ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 9,000 TrainJobs, with Kueue's, and by two fuzzers with Kubernetes'; needs Go and a C++ compiler.
 	@export PROPTEST_RNG_SEED=$${PROPTEST_RNG_SEED:-$$(date +%s)}; \
 	echo "PROPTEST_RNG_SEED=$$PROPTEST_RNG_SEED repeats the generated inputs of this run"; \
 	$(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
 	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed:: kueue_counts_what_is_rendered::
+	@CARGO='$(CARGO)' FUZZ_REFERENCE=1 TARGET="merge schemas" tools/fuzz/run.sh
 
 .PHONY: test-mpi
 test-mpi: setup ## Run real MPI programs with the rendered files; needs root and sshd, skips and counts MPIs that are not installed.
@@ -150,7 +151,7 @@ test-model: setup ## Explore every order of events one event deeper than `make t
 test-faults: setup ## Let every call of the controller fail in every way, for every kind of TrainJob, where `make test` tries a sample; 8 minutes of CPU.
 	FAULTS_ALL=1 $(CARGO) test --locked $(FEATURES) -p trainyard-controller --test all every_api_call_can_fail -- --nocapture
 
-# Also used by tools/fuzz/run.sh: SECONDS_PER_TARGET (60), TARGET (all).
+# Also used by tools/fuzz/run.sh: SECONDS_PER_TARGET (60), TARGET (all), FUZZ_REFERENCE=1 (compares with Kubernetes' code; needs Go).
 .PHONY: fuzz fuzz-corpus
 fuzz: setup ## Fuzz the readers, the sandbox and the contract's methods; SECONDS_PER_TARGET=60, TARGET=NAME for one; needs a C++ compiler.
 	@CARGO='$(CARGO)' tools/fuzz/run.sh

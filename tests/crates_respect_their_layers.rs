@@ -95,6 +95,16 @@ fn no_crate_depends_on_a_forbidden_layer() {
             KUBERNETES.to_vec(),
         ),
         (
+            "trainyard-bundle",
+            &[
+                "trainyard-api",
+                "trainyard-model",
+                "trainyard-render",
+                "trainyard-sandbox",
+            ],
+            KUBERNETES.to_vec(),
+        ),
+        (
             "trainyard-divergences",
             &["trainyard-api", "trainyard-model"],
             [KUBERNETES, WASM].concat(),

@@ -20,6 +20,9 @@ const OF_THE_CLUSTER: &[&str] = &[
     "plugins",
 ];
 
+/// The test programs of host/controller. One counts what its whole process allocates.
+const OF_THE_CONTROLLER: &[&str] = &["main", "train_jobs_that_are_gone_leave_no_memory"];
+
 /// The folders of tests, with the programs in each.
 fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
     let root = root();
@@ -34,7 +37,10 @@ fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
             root.join("tests/pods/tests"),
         ])
         .filter(|folder| folder.is_dir())
-        .map(|folder| (folder, &["main"][..]))
+        .map(|folder| match folder.ends_with("controller/tests") {
+            true => (folder, OF_THE_CONTROLLER),
+            false => (folder, &["main"][..]),
+        })
         .chain([(root.join("tests/cluster/tests"), OF_THE_CLUSTER)])
         .collect()
 }

@@ -4,6 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde::Serialize;
 use trainyard_api::{Located, Location, error::InputError};
+use trainyard_bundle::{BundleError, PackError};
 use trainyard_config::{ConfigError, ConfigProblem};
 use trainyard_controller::{ControllerError, rbac::Note, spans::SpanExportError};
 use trainyard_model::{
@@ -115,12 +116,14 @@ impl Finding for ConfigError {
 impl Finding for str {}
 impl Finding for String {}
 impl Finding for std::io::Error {}
+impl Finding for BundleError {}
 impl Finding for ControllerError {}
 impl Finding for SpanExportError {}
 impl Finding for DocumentError {}
 impl Finding for LoadError {}
 impl Finding for NoSuchField {}
 impl Finding for Note {}
+impl Finding for PackError {}
 impl Finding for PlanError {}
 impl Finding for SetupError {}
 

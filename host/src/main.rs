@@ -10,7 +10,7 @@
 //! - `args`: their arguments;
 //! - `input`: the files and plugins of one command, and the rendering of its TrainJobs. `stats` measures its plugin calls;
 //! - `load`: the plugins. `built_ins` has those of this program, and `policy` the operator's settings for them;
-//! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values, and
+//! - `recording`: the bundles that `replay` renders again. `difference` finds the first difference between two values, and
 //!   `field_changes` all fields that differ between two renderings;
 //! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
 //! - `cluster`: the client of an interactive command. `live_objects` reads objects with it, `replicas` the controller's pods, and `apply`
@@ -22,7 +22,6 @@
 mod apply;
 mod args;
 mod built_ins;
-mod bundle;
 mod cli;
 mod cluster;
 mod cluster_plugins;

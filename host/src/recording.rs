@@ -3,14 +3,21 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
+use trainyard_bundle::{
+    Cluster, FORM, Host, Index, InputKind, JobEntry, PluginEntry, job_file, pack,
+};
 use trainyard_model::plugin_info::PluginInfo;
 use trainyard_render::Rendered;
 
-use crate::{
-    bundle::{self, Cluster, Host, Index, InputKind, JobEntry, PluginEntry, job_file, pack},
-    load::LoadedPlugins,
-    report::ErrorList,
-};
+use crate::{load::LoadedPlugins, report::ErrorList};
+
+/// Returns this build.
+pub(crate) fn this_host() -> Host {
+    Host {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: trainyard_controller::SOURCES.to_owned(),
+    }
+}
 
 /// A TrainJob and its runtime, unchanged by conversion and defaulting.
 pub(crate) struct RecordedInput<'a> {
@@ -94,8 +101,8 @@ pub(crate) fn write(
         files.insert(entry.file, loaded.component(&plugin.id)?);
     }
     let index = Index {
-        form: bundle::FORM,
-        trainyard: Host::this(),
+        form: FORM,
+        trainyard: this_host(),
         cluster: Cluster::of(loaded.renderer.facts()),
         plugins: plugins
             .values()

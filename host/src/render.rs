@@ -3,11 +3,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
+use trainyard_bundle::InputKind;
 use trainyard_render::{InputJob, Rendered};
 
 use crate::{
     args::{ObjectFormat, RunArgs},
-    bundle::InputKind,
     input::{self, Originals},
     output::{self, BufferedList, List},
     recording::{self, RecordedInput, Recording},

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the fuzzers of tests/fuzz: all of them, or TARGET, for SECONDS_PER_TARGET each. New inputs are kept in target/fuzz, and with
-# MERGE=1, those that reach more code than the checked-in ones are added to tests/fuzz/corpus.
+# MERGE=1, those that reach more code than the checked-in ones are added to tests/fuzz/corpus. With FUZZ_REFERENCE=1, merge and schemas also
+# compare with the code of Kubernetes, which needs Go.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seconds=${SECONDS_PER_TARGET:-60}
@@ -13,6 +14,11 @@ bins=()
 for target in $targets; do bins+=(--bin "fuzz-$target"); done
 RUSTC_WORKSPACE_WRAPPER=$PWD/tools/fuzz/rustc.sh ${CARGO:-cargo} build --locked -p trainyard-features -p trainyard-fuzz \
     --features trainyard-fuzz/libfuzzer "${bins[@]}"
+if [[ -n ${FUZZ_REFERENCE:-} ]]; then
+    export FUZZ_REFERENCE=$PWD/target/fuzz/reference
+    go build -C tests/reference/merge -mod=readonly -o "$FUZZ_REFERENCE/merge" .
+    go build -C host/structural/tests/oracle -mod=readonly -o "$FUZZ_REFERENCE/structural" .
+fi
 failed=0
 crashes=$PWD/target/fuzz/crashes
 mkdir -p "$crashes"

@@ -4,7 +4,7 @@
 set -euo pipefail
 rustc=$1
 shift
-fuzzed=" text api structural schema config model oci sandbox controller fuzz "
+fuzzed=" text api bundle structural schema config model oci sandbox controller fuzz "
 name=""
 for argument in "$@"; do
     if [[ $name == next ]]; then

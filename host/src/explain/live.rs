@@ -5,6 +5,7 @@ use std::{fmt, path::Path};
 use kube::Client;
 use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, runtime::Member};
+use trainyard_bundle::InputKind;
 use trainyard_controller::reconcile::{Live, live, live_job_set};
 use trainyard_model::{
     deadline::Deadline,
@@ -19,7 +20,6 @@ use super::{
     fields,
 };
 use crate::{
-    bundle::InputKind,
     cluster::Access,
     load::LoadedPlugins,
     output::BufferedList,

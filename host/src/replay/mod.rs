@@ -10,6 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::FieldPath;
+use trainyard_bundle::{Bundle, BundleProblem, Host, JobEntry};
 use trainyard_model::{
     deadline::Deadline,
     text::{MAX_LINE, clean, clean_to},
@@ -19,9 +20,9 @@ use trainyard_render::{Rendered, Renderer};
 use self::{objects::rendered, replaced::PluginChange};
 use crate::{
     args::{LoadArgs, ReportFormat, TimeoutArgs},
-    bundle::{Bundle, BundleProblem, Host, JobEntry},
     difference::{FieldDifference, first_difference},
-    load, output, recording,
+    load, output,
+    recording::{self, this_host},
     report::{self, ErrorList},
 };
 
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), ErrorList> {
     let mut replayed = ReplayReport {
         bundle: bundle.file.clone(),
         recorded_by: bundle.index.trainyard.clone(),
-        replayed_by: Host::this(),
+        replayed_by: this_host(),
         same: false,
         plugins: BTreeSet::new(),
         changed_plugins: plugins.changes.unwrap_or_default(),
@@ -210,7 +211,7 @@ fn compare(
 
 /// Checks that this build recorded the bundle: only the same build guarantees the same bytes.
 fn same_host(bundle: &Bundle, any_version: bool) -> Result<(), ErrorList> {
-    let (recorded, this) = (&bundle.index.trainyard, Host::this());
+    let (recorded, this) = (&bundle.index.trainyard, this_host());
     if *recorded == this {
         return Ok(());
     }

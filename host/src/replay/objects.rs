@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob};
+use trainyard_bundle::{Bundle, BundleProblem, InputKind, JobEntry};
 use trainyard_controller::reconcile::Snapshot;
 use trainyard_model::{deadline::Deadline, lookup::Lookups, text::clean};
 use trainyard_render::{Rendered, Renderer};
 use trainyard_schema::Admission;
 
 use super::shown;
-use crate::{
-    bundle::{Bundle, BundleProblem, InputKind, JobEntry},
-    report::ErrorList,
-};
+use crate::report::ErrorList;
 
 /// Reads a TrainJob and its runtime in the same way as when they were recorded, and renders them.
 pub(super) fn rendered(

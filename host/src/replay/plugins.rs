@@ -3,15 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use trainyard_bundle::{Bundle, PluginEntry};
 use trainyard_model::{limits::Limits, plugin::Plugin, plugin_info::PluginId, text::clean};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
-use crate::{
-    built_ins::BUILT_INS,
-    bundle::{Bundle, PluginEntry},
-    report::ErrorList,
-};
+use crate::{built_ins::BUILT_INS, report::ErrorList};
 
 /// The largest limits that a bundle may set for a plugin call, because bundles are untrusted.
 const LARGEST: Limits = Limits {

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use trainyard_bundle::Bundle;
 use trainyard_model::plugin_info::PluginId;
 use trainyard_render::Renderer;
 
 use crate::{
     args::LoadArgs,
-    bundle::Bundle,
     load::LoadedPlugins,
     policy,
     report::{self, ErrorList},

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::Client;
 use serde_json::{Value, json};
 use trainyard_api::yaml;
+use trainyard_bundle::CLUSTER_FOLDER;
 use trainyard_model::text::clean;
 
 use super::redact::{Redactor, RemovedFrom, known::Everywhere, text::is_ready};
 use crate::{
-    bundle::CLUSTER_FOLDER,
     live_objects::{
         CLUSTER_RUNTIME, CONFIG_MAP, EVENT, JOB_SET, Kind, LiveObjects, NAMESPACE, PLUGIN_REVISION,
         POD, POLICY_PLUGIN, RUNTIME, Selection, TRAIN_JOB, items, text,

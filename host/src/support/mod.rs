@@ -6,13 +6,14 @@ mod redact;
 use std::path::PathBuf;
 
 use clap::Args;
+use trainyard_bundle::{Cluster, FORM, Index, pack};
 
 use self::collect::{Collection, Scope};
 use crate::{
     args,
-    bundle::{self, Cluster, Host, Index},
     cluster::{Access, ClusterArgs},
     output::{self, counted},
+    recording::this_host,
     replicas::ReplicaArgs,
     report::{self, ErrorList},
 };
@@ -52,14 +53,14 @@ pub(crate) fn run(args: &SupportArgs) -> Result<(), ErrorList> {
         report::warn(line);
     }
     let index = Index {
-        form: bundle::FORM,
-        trainyard: Host::this(),
+        form: FORM,
+        trainyard: this_host(),
         cluster: Cluster::of(&Default::default()),
         plugins: Vec::new(),
         train_jobs: Vec::new(),
         files: Default::default(),
     };
-    bundle::pack(&args.bundle, index, &files).map_err(|error| ErrorList::from_iter([error]))?;
+    pack(&args.bundle, index, &files).map_err(|error| ErrorList::from_iter([error]))?;
     output::lines([format!(
         "{} with {} written; {} lists what was removed; read the files before you pass them on",
         output::path(&args.bundle),

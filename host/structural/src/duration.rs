@@ -76,16 +76,21 @@ fn parse_words(text: &str) -> Option<i64> {
             .find(|c: char| !c.is_ascii_digit())
             .unwrap_or(digits.len());
         let (number, after) = digits.split_at_checked(end)?;
-        let after = after.trim_start();
+        let after = after.trim_start_matches(['\t', '\n', '\x0c', '\r', ' ']);
         let end = after
             .find(|c: char| !c.is_ascii_alphabetic() && c != 'µ')
             .unwrap_or(after.len());
         let (unit, after) = after.split_at_checked(end)?;
-        if let Some(unit) = word_unit(&unit.to_lowercase()) {
-            let more = number.parse::<i64>().ok()?.checked_mul(unit)?;
-            total = Some(total.unwrap_or(0).checked_add(more)?);
-        }
         rest = after;
+        if unit.is_empty() {
+            continue;
+        }
+        let number: i64 = number.parse().ok()?;
+        if let Some(unit) = word_unit(&unit.to_lowercase()) {
+            // It wraps around in a server, too.
+            let more = number.wrapping_mul(unit);
+            total = Some(total.unwrap_or(0).wrapping_add(more));
+        }
     }
     total
 }
@@ -122,6 +127,11 @@ mod tests {
         assert_eq!(seconds("3 d and 1 hour"), Some(3 * 86400 + 3600));
         assert_eq!(seconds("5"), None);
         assert_eq!(seconds("soon"), None);
+        // Found by a fuzzer that compares with a server.
+        assert_eq!(seconds("2222222222222222 M"), Some(8_914_143_648));
+        assert_eq!(seconds("99999999999999999999"), None);
+        assert_eq!(seconds("99999999999999999999 1s"), Some(1));
+        assert_eq!(seconds("99999999999999999999 x 1s"), None);
         assert_eq!(seconds(""), None);
     }
 }

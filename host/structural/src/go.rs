@@ -93,7 +93,9 @@ fn plain_number(number: &Number) -> String {
 }
 
 fn prints(c: char) -> bool {
-    c == ' ' || (!c.is_whitespace() && c.escape_debug().count() == 1) || c == '\''
+    // Marks are printed after another character. Go prints the hidden ones, too.
+    let is_mark = || format!("a{c}").escape_debug().count() == 2 && !trainyard_text::is_hidden(c);
+    matches!(c, ' ' | '\'') || (!c.is_whitespace() && (c.escape_debug().count() == 1 || is_mark()))
 }
 
 fn escape(out: &mut String, c: char) {

@@ -19,10 +19,10 @@ use trainyard_model::{
 };
 use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions, SandboxedPlugin};
 
-use crate::calls::{check_call, check_end, session};
-
-/// The longest text of an error, in characters.
-const LONGEST_ERROR: usize = 4000;
+use crate::{
+    calls::{check_call, check_end, session},
+    check_text,
+};
 
 static LOADER: LazyLock<Loader> = LazyLock::new(|| {
     // Less than by default, so that no input compiles for seconds.
@@ -92,10 +92,4 @@ fn check_calls(plugin: &SandboxedPlugin) {
         }
     }
     check_end(&session);
-}
-
-fn check_text(text: &str) {
-    let is_obeyed = |c: char| c != '\n' && (c.is_control() || trainyard_text::is_hidden(c));
-    assert!(!text.chars().any(is_obeyed), "{text:?}");
-    assert!(text.chars().count() < LONGEST_ERROR, "{text}");
 }

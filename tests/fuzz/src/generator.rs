@@ -71,7 +71,8 @@ impl<'b> Generator<'b> {
         self.0.arbitrary().unwrap_or_default()
     }
 
-    fn below(&mut self, most: usize) -> usize {
+    /// A number from 0 to below `most`; 0 if there is none.
+    pub(crate) fn below(&mut self, most: usize) -> usize {
         usize::from(self.byte()) % most.max(1)
     }
 
@@ -100,6 +101,67 @@ impl<'b> Generator<'b> {
             Some("number") => number(self.integer() as f64 / 2.0),
             Some("boolean") => (self.byte() & 1 == 1).into(),
             _ => self.anything(DEPTH),
+        }
+    }
+
+    /// A value of the schema that often has parts of another one.
+    pub(crate) fn changed(&mut self, value: &Value, schema: &Value) -> Value {
+        if self.byte() >= 0xe0 {
+            return self.value(schema);
+        }
+        match value {
+            Value::Object(old) => {
+                let mut object = Map::new();
+                for (name, value) in old {
+                    let schema = schema.pointer(&format!("/properties/{name}"));
+                    if self.byte() & 3 != 0 {
+                        let value = self.changed(value, schema.unwrap_or(&Value::Null));
+                        object.insert(name.clone(), value);
+                    }
+                }
+                if self.byte() >= 0xc0
+                    && let Value::Object(more) = self.object(schema)
+                {
+                    object.extend(more);
+                }
+                object.into()
+            }
+            Value::Array(old) => {
+                let schema = schema.get("items").unwrap_or(&Value::Null);
+                let mut items = Vec::new();
+                for value in old {
+                    if self.byte() & 3 != 0 {
+                        let at = self.below(items.len() + 1);
+                        items.insert(at, self.changed(value, schema));
+                    }
+                }
+                if self.byte() >= 0x80 {
+                    let at = self.below(items.len() + 1);
+                    items.insert(at, self.value(schema));
+                }
+                items.into()
+            }
+            _ => value.clone(),
+        }
+    }
+
+    /// Replaces or removes a part of a value.
+    pub(crate) fn change(&mut self, value: &mut Value) {
+        match value {
+            Value::Object(map) if !map.is_empty() && self.byte() < 0xe0 => {
+                let at = self.below(map.len());
+                if self.byte() >= 0xe0 {
+                    let name = map.keys().nth(at).cloned();
+                    map.shift_remove(&name.unwrap_or_default());
+                } else if let Some(value) = map.values_mut().nth(at) {
+                    self.change(value);
+                }
+            }
+            Value::Array(items) if !items.is_empty() && self.byte() < 0xe0 => {
+                let at = self.below(items.len());
+                self.change(&mut items[at]);
+            }
+            _ => *value = self.anything(2),
         }
     }
 
@@ -164,7 +226,8 @@ impl<'b> Generator<'b> {
         }
     }
 
-    fn word(&mut self) -> String {
+    /// A string.
+    pub(crate) fn word(&mut self) -> String {
         match self.byte() {
             0xff => {
                 let length = usize::from(self.byte()).min(self.0.len());

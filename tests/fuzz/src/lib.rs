@@ -10,11 +10,16 @@
     clippy::unwrap_used
 )]
 
+pub mod bundles;
 pub mod calls;
+#[path = "../../../host/structural/tests/common/mod.rs"]
+mod cases;
 pub mod components;
 pub mod documents;
 mod generator;
+pub mod merge;
 pub mod objects;
+mod reference;
 pub mod schemas;
 pub mod wire;
 pub mod yaml;
@@ -24,11 +29,23 @@ pub type Check = fn(&[u8]) -> bool;
 
 /// The checks, by the names of their fuzzers.
 pub const CHECKS: &[(&str, Check)] = &[
+    ("bundles", bundles::check),
     ("calls", calls::check),
     ("components", components::check),
     ("documents", documents::check),
+    ("merge", merge::check),
     ("objects", objects::check),
     ("schemas", schemas::check),
     ("wire", wire::check),
     ("yaml", yaml::check),
 ];
+
+/// The longest text of an error, in characters.
+const LONGEST_ERROR: usize = 4000;
+
+/// Checks the text of an error about untrusted bytes.
+fn check_text(text: &str) {
+    let is_obeyed = |c: char| c != '\n' && (c.is_control() || trainyard_text::is_hidden(c));
+    assert!(!text.chars().any(is_obeyed), "{text:?}");
+    assert!(text.chars().count() < LONGEST_ERROR, "{text}");
+}

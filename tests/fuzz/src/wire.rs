@@ -16,6 +16,13 @@ use trainyard_controller::{
     wire::{Identity, Page, WatchLine, decode, without_managed_fields},
 };
 
+thread_local! {
+    static RUNTIME: tokio::runtime::Runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+}
+
 /// Bytes that arrive in parts of these lengths.
 struct Parts {
     bytes: Vec<u8>,
@@ -90,11 +97,7 @@ fn lines(answer: &[u8], lengths: &[u8]) -> (Vec<String>, bool) {
         at: 0,
         part: 0,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    let read = async {
         let until = Instant::now() + Duration::from_secs(3600);
         let mut lines = WatchLines::new(BufReader::new(parts), until);
         let mut all = Vec::new();
@@ -105,7 +108,8 @@ fn lines(answer: &[u8], lengths: &[u8]) -> (Vec<String>, bool) {
                 Err(_) => return (all, false),
             }
         }
-    })
+    };
+    RUNTIME.with(|runtime| runtime.block_on(read))
 }
 
 /// Each object of a list has the text that a decoder of the whole list finds there, and another object that does not decode changes nothing.

@@ -259,10 +259,14 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns whether a float is an integer in the range in which floats represent each integer exactly.
+/// Returns whether a server takes a float for an integer: if it is one in the range in which floats represent each integer exactly, or
+/// if its fraction is a negligible part of it, which a server decides only for positive floats.
 fn is_whole(float: f64) -> bool {
     const SAFE: f64 = 9_007_199_254_740_991.0;
-    float.abs() <= SAFE && float.fract() == 0.0
+    const NEGLIGIBLE: f64 = 1e-9;
+    let whole = float.trunc();
+    let is_near = || whole > 0.0 && (float - whole) / (float + whole) < NEGLIGIBLE;
+    float.abs() <= SAFE && (float == whole || is_near())
 }
 
 fn whole_number_for_integer(value: &Value, kind: ValueType) -> bool {

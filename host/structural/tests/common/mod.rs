@@ -45,7 +45,8 @@ pub(crate) fn compare(name: &str) -> usize {
     compared
 }
 
-fn difference(schema: &Schema, case: &Value) -> Option<String> {
+/// Returns how the result of a case differs from its answer.
+pub(crate) fn difference(schema: &Schema, case: &Value) -> Option<String> {
     let name = case["name"].as_str().unwrap();
     let mut value = case["value"].clone();
     let outcome = schema.admit(&mut value, case.get("old"), &Options::default());
@@ -105,7 +106,7 @@ fn errors(outcome: &Outcome) -> Value {
 }
 
 /// The value with every number as a float, because Go writes `3.0` as `3`.
-fn plain(value: &Value) -> Value {
+pub(crate) fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),
         Value::Array(items) => items.iter().map(plain).collect(),

@@ -3,7 +3,8 @@
 //
 //	go run . ../cases/*.json
 //
-// writes the answers into the files. The tests of the crate read them there and need no Go.
+// writes the answers into the files. The tests of the crate read them there and need no Go. Without files, each line of the standard
+// input is a case with its schema, and is answered with a line (tests/fuzz/src/schemas.rs).
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"sort"
 	"strings"
@@ -46,6 +48,12 @@ type aCase struct {
 	Answer *answer         `json:"answer,omitempty"`
 }
 
+// resource is a schema as a server compiles it.
+type resource struct {
+	structural *structuralschema.Structural
+	validate   func(object, old *unstructured.Unstructured) field.ErrorList
+}
+
 type answer struct {
 	Unknown []string       `json:"unknown"`
 	Errors  []fieldError   `json:"errors"`
@@ -58,10 +66,55 @@ type fieldError struct {
 }
 
 func main() {
+	if len(os.Args) == 1 {
+		if err := answerLines(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	for _, path := range os.Args[1:] {
 		if err := answerFile(path); err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", path, err)
 			os.Exit(1)
+		}
+	}
+}
+
+// answerLines answers cases, null if a server refuses the schema.
+func answerLines() error {
+	in := json.NewDecoder(os.Stdin)
+	out := json.NewEncoder(os.Stdout)
+	out.SetEscapeHTML(false)
+	resources := map[string]*resource{}
+	for {
+		var question struct {
+			aCase
+			Schema json.RawMessage `json:"schema"`
+		}
+		if err := in.Decode(&question); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		r, found := resources[string(question.Schema)]
+		if !found {
+			var err error
+			var refused []string
+			if r, refused, err = compile(question.Schema); err != nil {
+				return err
+			}
+			if len(refused) > 0 {
+				r = nil
+			}
+			resources[string(question.Schema)] = r
+		}
+		if r != nil {
+			if err := answerCase(&question.aCase, r); err != nil {
+				return err
+			}
+		}
+		if err := out.Encode(question.Answer); err != nil {
+			return err
 		}
 	}
 }
@@ -91,15 +144,10 @@ func answerFile(path string) error {
 }
 
 func answerSchema(f *file) error {
-	var props v1.JSONSchemaProps
-	if err := json.Unmarshal(f.Schema, &props); err != nil {
+	r, refused, err := compile(f.Schema)
+	if err != nil {
 		return err
 	}
-	var internal apiextensions.JSONSchemaProps
-	if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&props, &internal, nil); err != nil {
-		return err
-	}
-	refused := crdErrors(&internal)
 	if len(f.Cases) == 0 {
 		f.Refused = &refused
 		return nil
@@ -107,24 +155,47 @@ func answerSchema(f *file) error {
 	if len(refused) > 0 {
 		return fmt.Errorf("a server refuses it: %s", strings.Join(refused, "; "))
 	}
-	structural, err := structuralschema.NewStructural(&internal)
-	if err != nil {
-		return err
-	}
-	structural = structural.DeepCopy()
-	if err := defaulting.PruneDefaults(structural); err != nil {
-		return err
-	}
-	validator, _, err := validation.NewSchemaValidator(&internal)
-	if err != nil {
-		return err
-	}
 	for i := range f.Cases {
-		if err := answerCase(&f.Cases[i], structural, validator); err != nil {
+		if err := answerCase(&f.Cases[i], r); err != nil {
 			return fmt.Errorf("case %q: %w", f.Cases[i].Name, err)
 		}
 	}
 	return nil
+}
+
+// compile returns the schema, or what a server refuses it for.
+func compile(text json.RawMessage) (*resource, []string, error) {
+	var props v1.JSONSchemaProps
+	if err := json.Unmarshal(text, &props); err != nil {
+		return nil, nil, err
+	}
+	var internal apiextensions.JSONSchemaProps
+	if err := v1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&props, &internal, nil); err != nil {
+		return nil, nil, err
+	}
+	if refused := crdErrors(&internal); len(refused) > 0 {
+		return nil, refused, nil
+	}
+	structural, err := structuralschema.NewStructural(&internal)
+	if err != nil {
+		return nil, nil, err
+	}
+	structural = structural.DeepCopy()
+	if err := defaulting.PruneDefaults(structural); err != nil {
+		return nil, nil, err
+	}
+	validator, _, err := validation.NewSchemaValidator(&internal)
+	if err != nil {
+		return nil, nil, err
+	}
+	strategy := customresource.NewStrategy(nil, true, kind, validator, nil, structural, nil, nil, nil)
+	validate := func(object, old *unstructured.Unstructured) field.ErrorList {
+		if old == nil {
+			return strategy.Validate(context.Background(), object)
+		}
+		return strategy.ValidateUpdate(context.Background(), object, old)
+	}
+	return &resource{structural, validate}, []string{}, nil
 }
 
 // crdErrors says what a server refuses a CRD with this schema for.
@@ -157,21 +228,20 @@ func crdErrors(props *apiextensions.JSONSchemaProps) []string {
 }
 
 // answerCase does to an object what the handler and the strategy of custom resources do to it.
-func answerCase(c *aCase, structural *structuralschema.Structural, validator validation.SchemaValidator) error {
+func answerCase(c *aCase, r *resource) error {
 	var object map[string]any
 	if err := utiljson.Unmarshal(c.Value, &object); err != nil {
 		return err
 	}
 	c.Answer = &answer{Unknown: []string{}, Errors: []fieldError{}}
 	u := &unstructured.Unstructured{Object: object}
-	unknown, err := read(u, structural)
+	unknown, err := read(u, r.structural)
 	if err != nil {
 		c.Answer.Errors = append(c.Answer.Errors, fieldError{"<decoding>", err.Error()})
 		return nil
 	}
 	sort.Strings(unknown)
 	c.Answer.Unknown = append(c.Answer.Unknown, unknown...)
-	strategy := customresource.NewStrategy(nil, true, kind, validator, nil, structural, nil, nil, nil)
 	if u.GetNamespace() == "" {
 		u.SetNamespace("default")
 		defer delete(u.Object["metadata"].(map[string]any), "namespace")
@@ -183,7 +253,7 @@ func answerCase(c *aCase, structural *structuralschema.Structural, validator val
 	}
 	var errs field.ErrorList
 	if len(c.Old) == 0 {
-		errs = strategy.Validate(context.Background(), u)
+		errs = r.validate(u, nil)
 	} else {
 		var before map[string]any
 		if err := utiljson.Unmarshal(c.Old, &before); err != nil {
@@ -194,7 +264,7 @@ func answerCase(c *aCase, structural *structuralschema.Structural, validator val
 		old.SetResourceVersion("1")
 		u.SetResourceVersion("1")
 		defer delete(u.Object["metadata"].(map[string]any), "resourceVersion")
-		errs = strategy.ValidateUpdate(context.Background(), u, old)
+		errs = r.validate(u, old)
 	}
 	for _, err := range errs {
 		c.Answer.Errors = append(c.Answer.Errors, fieldError{err.Field, err.ErrorBody()})

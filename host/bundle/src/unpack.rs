@@ -16,58 +16,76 @@ use super::{
     FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, is_collected,
     most_bytes,
 };
-use crate::finding::Finding;
 
 /// An invalid bundle.
 #[derive(Debug, Error)]
 #[error("{file}: {problem}")]
-pub(crate) struct BundleError {
+pub struct BundleError {
     /// The bundle.
-    pub(crate) file: String,
-    pub(crate) problem: BundleProblem,
+    pub file: String,
+    /// What is wrong with it.
+    pub problem: BundleProblem,
 }
 
 /// The problem of an invalid bundle.
 #[derive(Debug, Error)]
-pub(crate) enum BundleProblem {
+pub enum BundleProblem {
+    /// The file cannot be read.
     #[error(transparent)]
     Read(#[from] InputProblem),
+    /// It is too large.
     #[error("is larger than {MAX_BYTES} bytes, the limit for a bundle")]
     TooLarge,
+    /// It is not an archive.
     #[error("is not a tar archive, or is damaged; record it again")]
     Tar,
+    /// It is another archive.
     #[error("is not a Trainyard bundle: its first file is not `{INDEX}`")]
     NoIndex,
+    /// The index is invalid, for this reason.
     #[error("`{INDEX}`: {0}")]
     Index(String),
+    /// It has a format version that this release does not read.
     #[error(
         "has format version {0}, but this release reads version {FORM}; replay it with the release that recorded it"
     )]
     Form(u64),
+    /// It is a support bundle.
     #[error(
         "has no rendering to replay, because `trainyard support-bundle` wrote it; record one with `trainyard explain trainjob/NAME --record`"
     )]
     Support,
+    /// A bundle has no file of this name.
     #[error("`{0}`: is not a file of a bundle")]
     Name(String),
+    /// A file is not regular.
     #[error("`{name}`: is {what}, but a bundle has only regular files")]
     Kind { name: String, what: &'static str },
+    /// A file is too large.
     #[error("`{name}`: has {bytes} bytes, but at most {most} are allowed")]
     Size { name: String, bytes: u64, most: u64 },
+    /// Two files have this name.
     #[error("`{0}`: appears twice")]
     Twice(String),
+    /// The archive ends within this file.
     #[error("`{0}`: is incomplete, because the bundle is truncated; record or copy it again")]
     Cut(String),
+    /// The index does not list this file.
     #[error("`{0}`: is not listed in `{INDEX}`")]
     NotListed(String),
+    /// The archive does not have this file.
     #[error("`{0}`: is listed in `{INDEX}` but missing; the bundle is truncated or was changed")]
     Missing(String),
+    /// The index lists this file and does not use it.
     #[error("`{0}`: does not belong to a plugin or TrainJob of `{INDEX}`")]
     Unused(String),
+    /// The index uses this file twice.
     #[error("`{0}`: belongs to two plugins or TrainJobs of `{INDEX}`, or twice to one")]
     Shared(String),
+    /// An output is spelled differently than it was recorded.
     #[error("`{name}`: has the recorded values but not the recorded bytes; it was changed")]
     Respelled { name: String },
+    /// A file has another content than the index lists.
     #[error(
         "`{name}`: has the digest {found}, but `{INDEX}` lists {listed}; it was changed or damaged"
     )]
@@ -76,58 +94,81 @@ pub(crate) enum BundleProblem {
         found: String,
         listed: String,
     },
+    /// A file is not JSON, or not what it is used for.
     #[error("`{name}`: {problem}")]
     Json { name: String, problem: String },
 }
 
 /// A bundle in memory that matches its index.
 #[derive(Debug)]
-pub(crate) struct Bundle {
+pub struct Bundle {
     /// The file that it was read from.
-    pub(crate) file: String,
-    pub(crate) index: Index,
+    pub file: String,
+    /// Its index.
+    pub index: Index,
     files: BTreeMap<String, Vec<u8>>,
 }
 
-impl Finding for BundleError {}
-
 impl Bundle {
     /// Reads and checks a bundle. Its plugins are not loaded.
-    pub(crate) fn read(path: &Path) -> Result<Self, BundleError> {
+    ///
+    /// # Errors
+    /// A file that cannot be read or is not a bundle.
+    pub fn read(path: &Path) -> Result<Self, BundleError> {
         let file = clean(&path.display().to_string());
-        let read = || {
-            let bytes = bytes_of(path)?;
-            let mut files = entries(&bytes)?;
+        match bytes_of(path) {
+            Ok(bytes) => Self::parse(file, &bytes),
+            Err(problem) => Err(BundleError { file, problem }),
+        }
+    }
+
+    /// Parses and checks the bytes of a bundle.
+    ///
+    /// # Errors
+    /// Bytes that are not a bundle.
+    pub fn parse(file: String, bytes: &[u8]) -> Result<Self, BundleError> {
+        let parse = || {
+            let mut files = entries(bytes)?;
             let index = index(files.remove(INDEX).as_deref().unwrap_or_default())?;
             check(&index, &files)?;
             Ok((index, files))
         };
-        match read() {
+        match parse() {
             Ok((index, files)) => Ok(Self { file, index, files }),
             Err(problem) => Err(BundleError { file, problem }),
         }
     }
 
     /// Removes a file from the bundle and returns its content.
-    pub(crate) fn take(&mut self, name: &str) -> Result<Vec<u8>, BundleError> {
+    ///
+    /// # Errors
+    /// A file that the bundle does not have.
+    pub fn take(&mut self, name: &str) -> Result<Vec<u8>, BundleError> {
         let content = self.files.remove(name);
         content.ok_or_else(|| self.error(BundleProblem::Missing(clean(name))))
     }
 
     /// Returns the digest of a file that the index lists.
-    pub(crate) fn digest(&self, name: &str) -> &str {
+    #[must_use]
+    pub fn digest(&self, name: &str) -> &str {
         let listed = self.index.files.get(name);
         listed.map_or("", |entry| &entry.digest)
     }
 
     /// Removes a JSON file from the bundle and returns its value, within the budget of input.
-    pub(crate) fn take_json(&mut self, name: &str) -> Result<Value, BundleError> {
+    ///
+    /// # Errors
+    /// A file that the bundle does not have or that is not JSON.
+    pub fn take_json(&mut self, name: &str) -> Result<Value, BundleError> {
         let content = self.take(name)?;
         self.json(name, &content)
     }
 
     /// Parses the content of a JSON file, within the budget of input.
-    pub(crate) fn json(&self, name: &str, content: &[u8]) -> Result<Value, BundleError> {
+    ///
+    /// # Errors
+    /// Content that is not JSON or is too large.
+    pub fn json(&self, name: &str, content: &[u8]) -> Result<Value, BundleError> {
         let text = str::from_utf8(content).map_err(|error| error.to_string());
         let value = text.and_then(|text| {
             yaml::read_json(text).map_err(|error| {
@@ -144,7 +185,8 @@ impl Bundle {
     }
 
     /// Returns an error of this bundle.
-    pub(crate) fn error(&self, problem: BundleProblem) -> BundleError {
+    #[must_use]
+    pub fn error(&self, problem: BundleProblem) -> BundleError {
         BundleError {
             file: self.file.clone(),
             problem,

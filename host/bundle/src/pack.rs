@@ -10,11 +10,10 @@ use tar::{Builder, EntryType, Header};
 use thiserror::Error;
 
 use super::{FileEntry, INDEX, Index, MAX_BYTES, MAX_TRAIN_JOBS, most_bytes};
-use crate::finding::Finding;
 
 /// An error of writing a bundle.
 #[derive(Debug, Error)]
-pub(crate) enum PackError {
+pub enum PackError {
     /// A file or the bundle is too large.
     #[error("{path}: {what} has {bytes} bytes, but at most {most} fit in a bundle; record fewer TrainJobs at once", path = .path.display())]
     TooLarge {
@@ -37,7 +36,10 @@ pub(crate) enum PackError {
     },
     /// The path is that of another file.
     #[error("{path}: already exists and is not a bundle; pass the path of a new file, or of a bundle to replace", path = .path.display())]
-    NotBundle { path: PathBuf },
+    NotBundle {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file cannot be written.
     #[error("{path}: cannot be written: {error}", path = .path.display())]
     Write {
@@ -48,14 +50,11 @@ pub(crate) enum PackError {
     },
 }
 
-impl Finding for PackError {}
-
-/// Completes the index with these files and writes the bundle. An existing bundle is replaced atomically; another existing file is an error.
-pub(crate) fn pack(
-    path: &Path,
-    mut index: Index,
-    files: &BTreeMap<String, Vec<u8>>,
-) -> Result<(), PackError> {
+/// Writes a bundle. An existing bundle is replaced atomically; another existing file is an error.
+///
+/// # Errors
+/// A file that is not a bundle, a bundle that would be too large, and errors of writing.
+pub fn pack(path: &Path, index: Index, files: &BTreeMap<String, Vec<u8>>) -> Result<(), PackError> {
     if index.train_jobs.len() > MAX_TRAIN_JOBS {
         return Err(PackError::TooMany {
             path: path.to_owned(),
@@ -74,10 +73,6 @@ pub(crate) fn pack(
             return Err(too_large(name, bytes, most));
         }
     }
-    index.files = files
-        .iter()
-        .map(|(name, content)| (name.clone(), FileEntry::of(content)))
-        .collect();
     let failed = |error: std::io::Error| PackError::Write {
         path: path.to_owned(),
         error,
@@ -87,16 +82,24 @@ pub(crate) fn pack(
             path: path.to_owned(),
         });
     }
-    let archive = archive(&index, files).map_err(failed)?;
+    let archive = archive(index, files).map_err(failed)?;
     if archive.len() as u64 > MAX_BYTES {
         return Err(too_large("the bundle", archive.len() as u64, MAX_BYTES));
     }
     write(path, &archive).map_err(failed)
 }
 
-/// Returns the archive. It is the same for the same files: they are sorted by name and have no owner or time.
-fn archive(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> std::io::Result<Vec<u8>> {
-    let mut index = serde_json::to_vec_pretty(index)?;
+/// Completes the index with these files and returns the bundle. It is the same for the same files: they are sorted by name and have no
+/// owner or time.
+///
+/// # Errors
+/// A name that is too long for an archive.
+pub fn archive(mut index: Index, files: &BTreeMap<String, Vec<u8>>) -> std::io::Result<Vec<u8>> {
+    index.files = files
+        .iter()
+        .map(|(name, content)| (name.clone(), FileEntry::of(content)))
+        .collect();
+    let mut index = serde_json::to_vec_pretty(&index)?;
     index.push(b'\n');
     let mut archive = Builder::new(Vec::new());
     append(&mut archive, INDEX, &index)?;

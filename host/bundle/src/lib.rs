@@ -1,7 +1,7 @@
 //! Bundles, which contain the input and output of a rendering.
 //!
 //! A bundle is a tar archive of regular files. `bundle.json` comes first and lists every other file with its size and digest. The same
-//! rendering gives the same bytes.
+//! rendering gives the same bytes. `pack` writes bundles, and `unpack` reads them.
 
 mod pack;
 mod unpack;
@@ -20,16 +20,16 @@ use trainyard_model::{
 };
 use trainyard_render::ClusterFacts;
 
-pub(crate) use self::{
-    pack::pack,
-    unpack::{Bundle, BundleProblem},
+pub use self::{
+    pack::{PackError, archive, pack},
+    unpack::{Bundle, BundleError, BundleProblem},
 };
 
 /// The file that describes the others.
 const INDEX: &str = "bundle.json";
 
 /// The version of the format of a bundle that this release writes and reads.
-pub(crate) const FORM: u32 = 1;
+pub const FORM: u32 = 1;
 
 /// The maximum size of a bundle, because it is read into memory.
 const MAX_BYTES: u64 = 512 << 20;
@@ -43,39 +43,29 @@ const MAX_TRAIN_JOBS: usize = 1024;
 /// The index of a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Index {
+pub struct Index {
     /// The version of the format, [`FORM`].
-    pub(crate) form: u32,
+    pub form: u32,
     /// The build of Trainyard that recorded it.
-    pub(crate) trainyard: Host,
+    pub trainyard: Host,
     /// The operator's settings for all TrainJobs.
-    pub(crate) cluster: Cluster,
+    pub cluster: Cluster,
     /// The plugins that ran, and those that were disabled for a TrainJob.
-    pub(crate) plugins: Vec<PluginEntry>,
+    pub plugins: Vec<PluginEntry>,
     /// The TrainJobs, in the order in which they were rendered.
-    pub(crate) train_jobs: Vec<JobEntry>,
+    pub train_jobs: Vec<JobEntry>,
     /// Every other file of the archive.
-    pub(crate) files: BTreeMap<String, FileEntry>,
+    pub files: BTreeMap<String, FileEntry>,
 }
 
 /// A build of Trainyard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Host {
+pub struct Host {
     /// Its version.
-    pub(crate) version: String,
+    pub version: String,
     /// A digest of the sources that determine the output.
-    pub(crate) build: String,
-}
-
-impl Host {
-    /// Returns this build.
-    pub(crate) fn this() -> Self {
-        Self {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            build: trainyard_controller::SOURCES.to_owned(),
-        }
-    }
+    pub build: String,
 }
 
 impl std::fmt::Display for Host {
@@ -87,7 +77,7 @@ impl std::fmt::Display for Host {
 /// Facts of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Cluster {
+pub struct Cluster {
     domain: String,
     accelerators: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -98,7 +88,9 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    pub(crate) fn of(facts: &ClusterFacts) -> Self {
+    /// Returns the facts as a bundle has them.
+    #[must_use]
+    pub fn of(facts: &ClusterFacts) -> Self {
         Self {
             domain: facts.cluster_domain.clone(),
             accelerators: facts.accelerators.names().map(str::to_owned).collect(),
@@ -107,7 +99,9 @@ impl Cluster {
         }
     }
 
-    pub(crate) fn facts(&self) -> ClusterFacts {
+    /// Returns the facts with which its TrainJobs are rendered again.
+    #[must_use]
+    pub fn facts(&self) -> ClusterFacts {
         ClusterFacts {
             cluster_domain: self.domain.clone(),
             accelerators: Accelerators::new(self.accelerators.iter().map(String::as_str)),
@@ -122,11 +116,13 @@ impl Cluster {
 /// A plugin with the operator's settings for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct PluginEntry {
+pub struct PluginEntry {
     /// The file of its component.
-    pub(crate) file: String,
-    pub(crate) name: String,
-    pub(crate) version: String,
+    pub file: String,
+    /// The name of its manifest.
+    pub name: String,
+    /// The version of its manifest.
+    pub version: String,
     /// `None` if all its claims are granted, as for a built-in plugin.
     grants: Option<Vec<ClaimPath>>,
     /// The domains whose keys had to be granted by name; `None` if these were the shipped ones.
@@ -142,7 +138,9 @@ pub(crate) struct PluginEntry {
 }
 
 impl PluginEntry {
-    pub(crate) fn of(plugin: &PluginInfo) -> Self {
+    /// Returns the entry of a plugin.
+    #[must_use]
+    pub fn of(plugin: &PluginInfo) -> Self {
         let settings = &plugin.settings;
         Self {
             file: format!("plugins/{}.wasm", plugin.id.name),
@@ -164,17 +162,20 @@ impl PluginEntry {
     }
 
     /// Whether it had the grants of a built-in plugin.
-    pub(crate) const fn is_built_in(&self) -> bool {
+    #[must_use]
+    pub const fn is_built_in(&self) -> bool {
         self.grants.is_none()
     }
 
     /// Returns the limits of its calls.
-    pub(crate) const fn limits(&self) -> &Limits {
+    #[must_use]
+    pub const fn limits(&self) -> &Limits {
         &self.limits
     }
 
     /// Returns the operator's settings for it.
-    pub(crate) fn settings(&self) -> Settings {
+    #[must_use]
+    pub fn settings(&self) -> Settings {
         Settings {
             grants: self.grants.clone().map_or(Grants::AsClaimed, Grants::Paths),
             obeyed: match &self.obeyed_domains {
@@ -195,27 +196,29 @@ impl PluginEntry {
 /// A TrainJob with the files of its input and output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct JobEntry {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+pub struct JobEntry {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
     /// The source of its objects.
-    pub(crate) from: InputKind,
+    pub from: InputKind,
     /// The file of the TrainJob, unchanged by conversion and defaulting.
-    pub(crate) train_job: String,
+    pub train_job: String,
     /// The file of its runtime, unchanged by conversion and defaulting.
-    pub(crate) runtime: String,
+    pub runtime: String,
     /// The file with the parts of the looked-up objects that its plugins read.
-    pub(crate) lookups: String,
+    pub lookups: String,
     /// The file with the list of its objects.
-    pub(crate) output: String,
+    pub output: String,
     /// The digest of its plan.
-    pub(crate) plan: String,
+    pub plan: String,
 }
 
 /// The source of the objects of a TrainJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum InputKind {
+pub enum InputKind {
     /// Files. The schemas of our CRDs were applied to all objects.
     Files,
     /// A cluster. Its API server applied its schemas to the runtime.
@@ -225,7 +228,7 @@ pub(crate) enum InputKind {
 /// A file of the archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct FileEntry {
+pub struct FileEntry {
     bytes: u64,
     digest: String,
 }
@@ -240,7 +243,7 @@ impl FileEntry {
 }
 
 /// The folder of what `trainyard support-bundle` collects. It is not replayed.
-pub(crate) const CLUSTER_FOLDER: &str = "cluster/";
+pub const CLUSTER_FOLDER: &str = "cluster/";
 
 /// Whether a file belongs to what `trainyard support-bundle` collects.
 fn is_collected(name: &str) -> bool {
@@ -281,6 +284,7 @@ const JOB_FILES: [&str; 4] = [
 ];
 
 /// Returns the name of a file of the TrainJob with this number.
-pub(crate) fn job_file(number: usize, file: &str) -> String {
+#[must_use]
+pub fn job_file(number: usize, file: &str) -> String {
     format!("trainjobs/{number:03}/{file}")
 }
