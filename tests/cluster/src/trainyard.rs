@@ -91,6 +91,8 @@ impl Trainyard {
         let (health, metrics) = (Port::find()?, Port::find()?);
         let mut command = Command::new(program);
         command
+            // As in a cluster. With it, the memory of errors' backtraces grows for hours.
+            .env_remove("RUST_BACKTRACE")
             .arg("controller")
             .arg("--kubeconfig")
             .arg(kubeconfig)
