@@ -106,7 +106,7 @@ test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which t
 # KUEUE=0.15 selects another release, with which the test of quota fails (docs/compatibility.md).
 .PHONY: test-kueue
 test-kueue: needs-go build ## Queue, preempt and resume TrainJobs with the newest Kueue in tests/cluster/kueue, or KUEUE=0.15; needs Go, builds it first for 11 minutes of CPU.
-	TRAINYARD_KUEUE=$(or $(KUEUE),0.19) $(CARGO) test --locked --workspace --test kueue
+	$(if $(KUEUE),TRAINYARD_KUEUE=$(KUEUE)) $(CARGO) test --locked --workspace --test kueue
 
 .PHONY: test-plugins
 test-plugins: needs-go build ## Declare, upgrade and roll back plugins, and try hostile ones, on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.

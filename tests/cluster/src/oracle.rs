@@ -1,5 +1,5 @@
-//! The programs of `tests/reference/oracle`, which renders TrainJobs with the reference's own code, and of `tests/reference/kueue`, which
-//! computes their quota with Kueue's.
+//! Go programs that answer each line of JSON with a line of JSON, such as those of `tests/reference/oracle`, which renders TrainJobs with the
+//! reference's own code, and of `tests/reference/kueue`, which computes their quota with Kueue's.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -89,7 +89,11 @@ pub struct RunningOracle {
 }
 
 impl RunningOracle {
-    fn start(command: &mut Command) -> Result<Self> {
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(command: &mut Command) -> Result<Self> {
         let mut process = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -107,8 +111,9 @@ impl RunningOracle {
     /// # Errors
     /// The program ended.
     pub fn ask(&mut self, question: &Value) -> Result<Value> {
-        writeln!(self.questions, "{question}")?;
-        self.questions.flush()?;
+        // One write, because the program is woken by each.
+        self.questions
+            .write_all(format!("{question}\n").as_bytes())?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
         ensure!(!line.is_empty(), "the program exited at {question}");

@@ -15,9 +15,6 @@ use crate::{control_plane::ControlPlane, ports::Port, process::Process, wait::ev
 /// How long a controller must have no work before it counts as idle, which is longer than the delay of a watch event.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Logs of tests are read by people.
-const LOG: [&str; 2] = ["--log-format=text", "--log-level=debug"];
-
 /// `trainyard controller`, until this value is dropped.
 pub struct Trainyard {
     process: Process,
@@ -47,9 +44,7 @@ impl Trainyard {
         kubeconfig: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
-        let arguments = arguments.into_iter().map(|one| one.as_ref().to_owned());
-        let arguments = LOG.map(OsString::from).into_iter().chain(arguments);
-        Self::start_logging_by_default(plane, kubeconfig, arguments)
+        Self::start_logging_by_default(plane, kubeconfig, with_log(arguments))
     }
 
     /// Starts the controller with the default log format, without waiting until it is ready.
@@ -74,9 +69,7 @@ impl Trainyard {
         kubeconfig: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
     ) -> Result<Self> {
-        let arguments = arguments.into_iter().map(|one| one.as_ref().to_owned());
-        let arguments = LOG.map(OsString::from).into_iter().chain(arguments);
-        let started = Self::start_program(program, plane, kubeconfig, arguments)?;
+        let started = Self::start_program(program, plane, kubeconfig, with_log(arguments))?;
         started.until_ready().await?;
         Ok(started)
     }
@@ -91,7 +84,7 @@ impl Trainyard {
         let (health, metrics) = (Port::find()?, Port::find()?);
         let mut command = Command::new(program);
         command
-            // As in a cluster. With it, the memory of errors' backtraces grows for hours.
+            // As in a cluster. With it, the symbols of backtraces stay in memory.
             .env_remove("RUST_BACKTRACE")
             .arg("controller")
             .arg("--kubeconfig")
@@ -229,6 +222,15 @@ impl Trainyard {
     pub fn process(&self) -> &Process {
         &self.process
     }
+}
+
+/// Adds the arguments of a log that is read by people.
+fn with_log(
+    arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
+) -> impl Iterator<Item = OsString> {
+    let arguments = arguments.into_iter().map(|one| one.as_ref().to_owned());
+    let log = ["--log-format=text", "--log-level=debug"].map(OsString::from);
+    log.into_iter().chain(arguments)
 }
 
 /// Returns the sum of a metric in this text of [`Trainyard::metrics`] over all label sets that contain a text.
