@@ -17,7 +17,7 @@ pub(super) struct Quota {
     pub(super) train_job: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) pod_sets: Vec<PodSet>,
-    /// Why there are no pod sets, or why Kueue never admits them.
+    /// Why there are no pod sets, or why Kueue never admits or starts them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
 }

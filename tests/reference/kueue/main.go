@@ -29,7 +29,7 @@ type answer struct {
 	// TrainJob is its namespace and its name.
 	TrainJob string   `json:"trainJob"`
 	PodSets  []podSet `json:"podSets,omitempty"`
-	// Error is why there are no pod sets, or why Kueue never admits them.
+	// Error is why there are no pod sets, or why Kueue never admits or starts them.
 	Error string `json:"error,omitempty"`
 }
 

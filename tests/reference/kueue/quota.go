@@ -53,9 +53,14 @@ func (c *cluster) once(ctx context.Context, job *trainer.TrainJob) (found answer
 			found = answer{TrainJob: found.TrainJob, Error: fmt.Sprintf("panic: %v", reason)}
 		}
 	}()
+	before := job.Spec.Trainer.DeepCopy()
 	podSets, err := (*trainjob.TrainJob)(job).PodSets(ctx, c)
 	if err == nil {
 		found.PodSets, err = c.requests(ctx, jobframework.NewWorkload(job.Name, job, podSets, nil))
+	}
+	// Its controller updates the same object when it starts the TrainJob.
+	if err == nil && !reflect.DeepEqual(before, job.Spec.Trainer) {
+		err = errors.New("it changes spec.trainer, which is immutable")
 	}
 	if err != nil {
 		found.Error = pointers.ReplaceAllString(err.Error(), "0x...")

@@ -84,6 +84,13 @@ pub(super) fn claims_without_quota(seen: &Seen<'_>) -> bool {
     })
 }
 
+/// A command that Kueue changes in the TrainJob that it updates.
+pub(super) fn immutable_trainer(seen: &Seen<'_>) -> bool {
+    seen.their_refusal().is_some_and(|refusal| {
+        refusal.by == "kueue" && refusal.error.contains("spec.trainer, which is immutable")
+    })
+}
+
 /// Returns the key at the end of a path, such as `cpu` of `requests[cpu]`.
 fn in_last_brackets(path: &str) -> &str {
     let path = path.trim_end_matches(']');

@@ -240,4 +240,5 @@ pub const ROWS: &[Row] = &[
     row("claims-without-quota", kueue::claims_without_quota),
     row("pod-limits", kueue::pod_limits),
     row("limit-range", kueue::limit_range),
+    row("immutable-trainer", kueue::immutable_trainer),
 ];

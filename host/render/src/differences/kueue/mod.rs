@@ -44,7 +44,12 @@ pub(super) fn warnings(rendering: &Rendering<'_>) -> Vec<Warning> {
     let refused = row::never_admitted(rendering);
     match refused {
         Some((row, reason)) => add(row, reason),
-        None => compare(rendering, &mut add),
+        None => {
+            compare(rendering, &mut add);
+            if let Some((row, reason)) = row::never_started(rendering) {
+                add(row, reason);
+            }
+        }
     }
     let warnings = by_row.into_values();
     warnings.map(|(row, facts)| of_row(row, &facts)).collect()

@@ -1,6 +1,6 @@
 //! The rows of divergences.md whose column "Kueue" says yes, and which of them explains a difference.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_api::{Runtime, names, runtime_patch::RuntimePatch};
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
 
@@ -125,6 +125,12 @@ static FLUX_WITHOUT_TRAINER: Row = Row {
     field: Some(QUEUE),
     advice: "remove the label, because Kueue does not start TrainJobs of Flux with `spec.trainer` either",
 };
+static IMMUTABLE_TRAINER: Row = Row {
+    id: "immutable-trainer",
+    about: InputObject::TrainJob,
+    field: Some(QUEUE),
+    advice: "remove the label",
+};
 static PLUGINS_BY_NAME: Row = Row {
     id: "plugins-by-name",
     about: InputObject::TrainJob,
@@ -162,6 +168,16 @@ pub(super) fn never_admitted(rendering: &Rendering<'_>) -> Option<(&'static Row,
         "it cannot count a resource claim with {unsupported}"
     ));
     Some((&CLAIMS_WITHOUT_QUOTA, reason))
+}
+
+/// Returns the row and the reason if Kueue admits the TrainJob, but does not start it.
+pub(super) fn never_started(rendering: &Rendering<'_>) -> Option<(&'static Row, String)> {
+    let trainer = rendering.job.spec.get("trainer");
+    let command = trainer.and_then(|trainer| trainer.get("command"));
+    let is_torchtune = command.is_some_and(|command| *command == json!(["tune", "run"]));
+    let is_changed = rendering.is("flux") || rendering.is("torch") && is_torchtune;
+    let reason = "reserves quota for this TrainJob but never starts it, because the code of the Kubeflow Trainer that Kueue contains changes `spec.trainer.command`, which is immutable";
+    is_changed.then(|| (&IMMUTABLE_TRAINER, reason.to_owned()))
 }
 
 /// Whether the Job template of a replicated job has the label of the trainer.
