@@ -2,9 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use crate::common::root;
+use crate::common::{root, sources};
 
 /// The test programs of tests/cluster.
 const OF_THE_CLUSTER: &[&str] = &[
@@ -66,6 +69,39 @@ fn every_test_file_is_a_module_of_a_program() {
     assert!(
         missing.is_empty(),
         "these are no `mod` of a program of their folder: {missing:#?}"
+    );
+}
+
+/// A library with `test = false` has no tests of its own, so no program is built for them.
+#[test]
+fn libraries_without_a_test_program_have_no_tests() {
+    let mut found = Vec::new();
+    for folder in ["host", "plugins", "tests", "tools"] {
+        sources(&root().join(folder), &mut found);
+    }
+    let has_no_program = |package: &Path| {
+        let manifest = fs::read_to_string(package.join("Cargo.toml")).unwrap_or_default();
+        let library = manifest
+            .split("\n[")
+            .find(|table| table.starts_with("lib]"));
+        library.is_some_and(|table| table.contains("\ntest = false"))
+    };
+    let of_library = |file: &&PathBuf| {
+        let mut folders = file.ancestors();
+        let source = folders.find(|folder| folder.ends_with("src"));
+        source.and_then(Path::parent).is_some_and(has_no_program)
+    };
+    let of_libraries: Vec<_> = found.iter().filter(of_library).collect();
+    assert!(of_libraries.len() > 50, "{of_libraries:?}");
+    let has_test = |file: &&&PathBuf| {
+        let text = fs::read_to_string(file).unwrap();
+        let mut lines = text.lines().map(str::trim_start);
+        lines.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+    };
+    let never_run: Vec<_> = of_libraries.iter().filter(has_test).collect();
+    assert!(
+        never_run.is_empty(),
+        "these are never run, because the library has `test = false`: {never_run:?}"
     );
 }
 
