@@ -191,6 +191,16 @@ impl ControlPlane {
         self.runtime.block_on(future)
     }
 
+    /// Returns the minor version of the Kubernetes that serves.
+    ///
+    /// # Errors
+    /// The API server does not answer.
+    pub async fn minor_version(&self) -> Result<u32> {
+        let version = self.client().apiserver_version().await?;
+        let digits = version.minor.trim_end_matches('+');
+        digits.parse().with_context(|| version.git_version.clone())
+    }
+
     /// Returns the objects of a kind, in a namespace if the kind is namespaced.
     pub fn api<'a>(&'a self, resource: &'a Resource, namespace: &'a str) -> Api<'a> {
         Api::new(self.client(), resource, namespace)

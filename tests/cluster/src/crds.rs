@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use http::{Request, StatusCode};
-use kube::client::Body;
+use kube::{client::Body, core::discovery::v2::APIGroupDiscovery};
 use serde_json::{Value, json};
 
 use crate::{api::Write, control_plane::ControlPlane, resource::Resource, wait::WITHIN};
@@ -74,11 +74,23 @@ fn with_last_applied(object: &Value) -> Result<Value> {
     Ok(object)
 }
 
-/// Returns whether the kind is served, which can be shortly after its definition reports that it is established.
+/// Returns whether the kind is served, which can be shortly after its definition reports that it is established, and whether clients such as
+/// kubectl find it, which can be later.
 async fn is_served(plane: &ControlPlane, resource: &Resource) -> Result<bool> {
     let path = resource.collection("default") + "?limit=1";
     let request = Request::get(path).body(Body::empty())?;
     // Until then, the answer may not be JSON.
     let answer = plane.client().send(request).await?;
-    Ok(answer.status() == StatusCode::OK)
+    if answer.status() != StatusCode::OK {
+        return Ok(false);
+    }
+    let found = plane.client().list_api_groups_aggregated().await?;
+    let is_group = |group: &APIGroupDiscovery| {
+        let name = group.metadata.as_ref().and_then(|it| it.name.as_ref());
+        name.is_some_and(|name| resource.root.starts_with(&format!("/apis/{name}/")))
+    };
+    let groups = found.items.into_iter().filter(is_group);
+    let versions = groups.flat_map(|group| group.versions);
+    let mut resources = versions.flat_map(|version| version.resources);
+    Ok(resources.any(|found| found.resource.as_ref() == Some(&resource.plural)))
 }

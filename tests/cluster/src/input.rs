@@ -29,6 +29,8 @@ pub struct Input {
     pub status: bool,
     /// The fields for which it is refused, in any order; empty for an accepted object.
     pub refused: Option<Vec<String>>,
+    /// Whether servers before Kubernetes 1.36 accept what newer ones refuse.
+    pub was_accepted: bool,
     /// The fields that are dropped as unknown.
     pub unknown: Vec<String>,
     /// Values of the stored object, by JSON pointer; null for absent ones.
@@ -68,6 +70,7 @@ impl Input {
             object,
             status: take("status") == Some(Value::Bool(true)),
             refused: take("refused").map(texts).transpose()?,
+            was_accepted: take("wasAccepted") == Some(Value::Bool(true)),
             unknown: take("unknown").map(texts).transpose()?.unwrap_or_default(),
             stored: match take("stored") {
                 Some(Value::Object(stored)) => stored,

@@ -1,6 +1,7 @@
 //! Starts the programs of a cluster.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -50,9 +51,12 @@ impl Launcher {
         port: u16,
     ) -> Result<Process> {
         let file = |name| certificates.file(name);
+        // Of the version of Kubernetes that tools/test-versions.sh selects.
+        let gates = env::var("TRAINYARD_FEATURE_GATES").unwrap_or_default();
         self.start(
             API_SERVER,
             &[
+                format!("--feature-gates={gates}"),
                 format!("--etcd-servers=http://127.0.0.1:{etcd_port}"),
                 "--bind-address=127.0.0.1".to_owned(),
                 format!("--secure-port={port}"),
