@@ -233,11 +233,20 @@ impl<'a> Life<'a> {
         self.patch(&json!({"suspend": true})).await?;
         self.until_it_is("Suspended").await?;
         let job_sets = self.namespace().api(&self.namespace().job_sets);
+        let lost = job_sets.get(&self.name).await?.accepted()?;
         job_sets.delete(&self.name).await?.accepted()?;
         self.patch(&json!({"suspend": false})).await?;
-        let ended = |job: &Value| is(job, "Failed", "True");
-        let job = self.until("it runs again or has failed", |job| ended(job) || runs(job));
-        Ok(ended(&job.await?))
+        let jobs = self.namespace().api(&self.namespace().jobs);
+        // Until a controller has seen the deletion, the status says that it runs.
+        patiently("it has another JobSet or has failed", async || {
+            let found = job_sets.get(&self.name).await?.accepted();
+            if found.is_ok_and(|found| found["metadata"]["uid"] != lost["metadata"]["uid"]) {
+                return Ok(Some(false));
+            }
+            let job = jobs.get(&self.name).await?.accepted()?;
+            Ok(is(&job, "Failed", "True").then_some(true))
+        })
+        .await
     }
 
     async fn end(&mut self) -> Result<()> {
