@@ -218,18 +218,22 @@ test-release: setup ## Check that two clones give the same release, byte for byt
 	@tools/test-release.sh
 
 .PHONY: audit
-audit: ## Check the dependencies against RustSec's database of vulnerabilities; needs a network.
+audit: ## Check the licenses and sources of the dependencies, and RustSec's database of vulnerabilities; needs a network.
+	@tools/deny.sh
 	@tools/deny.sh advisories
 
-.PHONY: lint
-lint: setup ## Check the format, clippy, the SDK's documentation, the scripts and the dependencies.
+.PHONY: lint clippy style
+lint: style clippy ## Check the format, clippy, the SDK's documentation and the scripts.
+
+clippy: setup
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
+
+style: setup
 	$(CARGO) fmt --all --check
 	@# Modules that a build script lists, which cargo fmt does not find.
 	rustfmt --edition 2024 --check plugins/*/reference/mod.rs plugins/*/reference/inputs/mod.rs
-	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) $(PUBLISHED:%=-p trainyard-%)
-	@tools/deny.sh
 	@tools/shellcheck.sh
 
 .PHONY: docs

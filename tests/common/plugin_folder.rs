@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -15,7 +16,8 @@ pub fn run(program: impl AsRef<Path>, args: &[&str], folder: &Path) -> Output {
     let target = built.ancestors().nth(2).unwrap();
     let mut command = Command::new(program.as_ref());
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("CARGO_") {
+        let is_of = |tool| name.to_string_lossy().starts_with(tool);
+        if is_of("CARGO_") || is_of("RUSTC_") {
             command.env_remove(name);
         }
     }
@@ -45,7 +47,12 @@ pub fn new(name: &str, kind: &str, language: &str, folder: &Path) -> Output {
 /// Creates a plugin in a folder, and returns its own.
 pub fn created(name: &str, kind: &str, language: &str, folder: &Path) -> PathBuf {
     succeeded(&new(name, kind, language, folder), kind);
-    folder.join(name)
+    let created = folder.join(name);
+    if language == "rust" {
+        // These versions are on this machine, and compiled for the built-in plugins.
+        fs::copy(root().join("Cargo.lock"), created.join("Cargo.lock")).unwrap();
+    }
+    created
 }
 
 /// Fails with what a run printed, if it did not succeed.
