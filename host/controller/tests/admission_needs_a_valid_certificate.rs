@@ -54,7 +54,11 @@ async fn an_invalid_certificate_makes_the_process_not_ready_and_the_last_one_is_
     webhooks
         .until_probe(|answer| {
             answer.starts_with("HTTP/1.1 503")
-                && answer.contains("certificate (tls.crt and tls.key in")
+                && answer.contains(&format!(
+                    "certificate (tls.crt and tls.key in {} do not belong together: ",
+                    directory.display()
+                ))
+                && answer.contains("; replace both)")
         })
         .await;
     assert!(admits(&webhooks).await);
@@ -106,44 +110,58 @@ async fn bad_requests_get_an_error_and_harm_no_other() {
     no_object["object"] = json!(null);
     let large = vec![b' '; (7 << 20) + 1];
     let deep = "[".repeat(100_000);
-    let bodies: [(Vec<u8>, u16, &str); 9] = [
-        (b"".to_vec(), 400, "is not an AdmissionReview"),
-        (b"text".to_vec(), 400, "is not an AdmissionReview"),
-        (b"\xff\xfe".to_vec(), 400, "is not UTF-8"),
-        (deep.into_bytes(), 400, "is not an AdmissionReview"),
+    let no_review = |why: &str| {
+        let what = "the body is not an AdmissionReview of admission.k8s.io/v1";
+        format!("{what}: {why}")
+    };
+    let bodies: [(Vec<u8>, u16, String); 9] = [
+        (b"".to_vec(), 400, no_review("EOF while parsing a value at line 1 column 0")),
+        (b"text".to_vec(), 400, no_review("expected ident at line 1 column 2")),
+        (b"\xff\xfe".to_vec(), 400, "the body is not UTF-8".to_owned()),
+        (deep.into_bytes(), 400, no_review("recursion limit exceeded at line 1 column 128")),
         (
             b"{\"kind\": \"Pod\", \"apiVersion\": \"v1\"}".to_vec(),
             400,
-            "it is a Pod of v1",
+            no_review("it is a Pod of v1"),
         ),
         (
             review(json!(null)).to_string().into_bytes(),
             400,
-            "it has no request",
+            no_review("it has no request"),
         ),
         (
             review(of_pod).to_string().into_bytes(),
             400,
-            "is about a Pod",
+            "the request of the AdmissionReview is about a Pod, but this path is for TrainJob; correct the rules of the webhook configuration".to_owned(),
         ),
         (
             review(no_object).to_string().into_bytes(),
             400,
-            "has no object",
+            no_review("its request has no object"),
         ),
-        (large, 413, "more than"),
+        (large, 413, "the body has more than 7340032 bytes".to_owned()),
     ];
     for (body, wanted, why) in bodies {
-        let (code, text) = webhooks.post(VALIDATE, &body).await;
-        assert_eq!(code, wanted, "{text}");
-        assert!(text.contains(why), "{text}");
+        let answer = webhooks.post(VALIDATE, &body).await;
+        assert_eq!(answer, (wanted, why));
         assert!(admits(&webhooks).await);
     }
+    let mut broken = webhooks.connect().await.unwrap();
+    let chunks = format!(
+        "POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\n"
+    );
+    broken.write_all(chunks.as_bytes()).await.unwrap();
+    broken.flush().await.unwrap();
+    let (code, text) = answer(&mut broken).await;
+    assert!(
+        code == 400 && text.starts_with("the body cannot be read: "),
+        "{code} {text}"
+    );
     assert_eq!(webhooks.post("/other", b"{}").await.0, 404);
-    let (code, text) = answer(&mut slow).await;
-    assert_eq!(code, 408, "{text}");
+    let late = "the body was not received within 10 s".to_owned();
+    assert_eq!(answer(&mut slow).await, (408, late));
     let metrics = webhooks.metrics.text().unwrap();
-    let counted = "trainyard_admission_requests_total{webhook=\"validator.trainjob.trainer.kubeflow.org\",verdict=\"error\"} 10";
+    let counted = "trainyard_admission_requests_total{webhook=\"validator.trainjob.trainer.kubeflow.org\",verdict=\"error\"} 11";
     assert!(metrics.contains(counted), "{metrics}");
     webhooks.stop().await;
 }

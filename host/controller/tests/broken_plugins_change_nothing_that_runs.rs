@@ -313,7 +313,8 @@ async fn a_replica_does_not_lead_with_a_revision_of_a_later_release() {
         world.cluster.put(later);
         let error = controller.ended().await.to_string();
         assert!(
-            error.contains("upgrade") && error.contains("does not reconcile"),
+            error.contains("upgrade")
+                && error.ends_with("; this replica does not reconcile TrainJobs"),
             "{error}"
         );
         // Nor does it after a restart.

@@ -4,6 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use rcgen::{BasicConstraints, CertificateParams, GeneralSubtree, IsCa, KeyPair, NameConstraints};
 use serde_json::json;
 use tracing::Level;
 use trainyard_api::yaml;
@@ -289,6 +290,34 @@ async fn a_secret_of_another_owner_is_not_overwritten() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_authority_whose_certificates_no_client_accepts_is_the_reason_why_a_process_is_not_ready()
+ {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.name_constraints = Some(NameConstraints {
+        permitted_subtrees: vec![GeneralSubtree::DnsName("example.com".to_owned())],
+        excluded_subtrees: Vec::new(),
+    });
+    let authority = params.self_signed(&key).unwrap().pem();
+    let data = json!({
+        "ca.crt": BASE64_STANDARD.encode(authority), "ca.key": BASE64_STANDARD.encode(key.serialize_pem()),
+    });
+    let (cluster, clock) = (cluster(), TestClock::new());
+    cluster.put(json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "default", "name": SECRET}, "data": data,
+    }));
+    let replica = Replica::start(&cluster, &clock).await;
+    let why = "certificate (Secret default/kubeflow-trainer-webhook-cert: clients do not accept a certificate of the authority in ca.crt for kubeflow-trainer-webhooks.default.svc, kubeflow-trainer-controller-manager.default.svc, because of its constraints, its dates or these names; delete the Secret to have another authority created, or correct certManagement.webhookServiceName)";
+    replica.until_probe(why, || {}).await;
+    cluster.delete("secrets", "default", SECRET);
+    replica
+        .until_probe(" 200 OK", || clock.advance(SECOND))
+        .await;
+    replica.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_missing_permission_is_the_reason_why_a_process_is_not_ready() {
     let cases = [
         (
@@ -383,7 +412,7 @@ async fn cert_manager_and_the_controller_do_not_write_the_same_bundle() {
     injected["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
     cluster.put(injected);
     let replica = Replica::start(&cluster, &clock).await;
-    let why = "cert-manager writes its caBundle, because of the annotation cert-manager.io/inject-ca-from; remove";
+    let why = "certificate (MutatingWebhookConfiguration defaulter.trainer.kubeflow.org: cert-manager writes its caBundle, because of the annotation cert-manager.io/inject-ca-from; remove the annotation, or set certManagement.enable to false and mount cert-manager's certificate)";
     replica.until_probe(why, || {}).await;
     cluster.put(configuration(0, ""));
     replica

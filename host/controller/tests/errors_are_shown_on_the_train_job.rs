@@ -7,11 +7,13 @@ use std::{sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use trainyard_api::names::ERROR_ANNOTATION;
 use trainyard_controller::metrics::Metrics;
+use trainyard_model::call::Call;
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
-    train_job::error,
+    plugin::plugin,
+    train_job::{error, messages},
 };
 
 fn train_job(cluster: &Cluster) -> Value {
@@ -63,6 +65,30 @@ async fn the_reason_is_there_while_the_runtime_is_missing() {
         .await;
     let job_set = cluster.get("jobsets", "a", "job").unwrap();
     assert!(!job_set.to_string().contains(ERROR_ANNOTATION), "{job_set}");
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_object_that_a_plugin_looks_up_is_named_until_it_exists() {
+    let needs = plugin("needs", &["lookups[v1/Node/gpu]"], |call| {
+        let lookups = call.context_lookups(Call::CONTEXT)?;
+        Ok(call.lookups_get(lookups, "v1", "Node", "gpu").map(drop)?)
+    });
+    let cluster = Cluster::new();
+    cluster.put(runtime("needs", &["needs"]));
+    cluster.put(job("a", "job", "needs", false));
+    let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+    let controller = Controller::start(&cluster, metrics, |_| vec![needs]).await;
+    let why = "plugin needs 1.0.0 (native) in transform needs v1/Node `gpu` for namespace `a`, but this object does not exist; create it, and the TrainJob continues";
+    cluster
+        .until("the reason is written", |cluster| {
+            error(cluster) == format!("ObjectNotFound: {why}") && messages(cluster).contains(why)
+        })
+        .await;
+    cluster.put(json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu"}}));
+    let is_reconciled =
+        |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
+    cluster.until("it is reconciled", is_reconciled).await;
     controller.stop().await;
 }
 

@@ -12,7 +12,7 @@ use trainyard_controller::{
     reconcile::{LiveError, ReconcileError, SnapshotError},
     serve::ServeError,
     settings::{FeatureGates, PrintError},
-    spans::Endpoint,
+    spans::{Endpoint, SpanExportError},
     watch::FeedError,
 };
 use trainyard_model::{
@@ -233,9 +233,12 @@ fn controllers_that_do_not_start_name_the_setting() {
         path: path(),
     };
     let gates = "TrainJobStatus".parse::<FeatureGates>().unwrap_err();
-    let endpoint = "http://user:word@collector:4318"
-        .parse::<Endpoint>()
-        .unwrap_err();
+    let parsed = str::parse::<Endpoint>;
+    let endpoint = parsed("http://user:word@collector:4318").unwrap_err();
+    let client = SpanExportError::Client {
+        endpoint: parsed("https://collector:4318").unwrap(),
+        source: Box::new(kube::Error::Service("no such file".into())),
+    };
     each_is(&[
         (
             &ControllerError::NoCertificate("metrics.auth.enabled"),
@@ -285,6 +288,10 @@ fn controllers_that_do_not_start_name_the_setting() {
             &endpoint,
             "must be a URL without a user name, a password and a query; pass credentials in the environment variable OTEL_EXPORTER_OTLP_HEADERS, from a Secret",
         ),
+        (
+            &client,
+            "cannot export spans to https://collector:4318: the HTTP client cannot be created: ServiceError: no such file; check the certificates of the system, or the file that OTEL_EXPORTER_OTLP_CERTIFICATE names",
+        ),
     ]);
 }
 
@@ -329,6 +336,10 @@ fn calls_to_the_api_server_name_the_path() {
         (
             &FeedError::TooLarge,
             "the list exceeds 128 MiB and is not read; delete objects or make them smaller",
+        ),
+        (
+            &KeyError::Random(getrandom::Error::UNSUPPORTED),
+            "the operating system provides no random bytes: ?",
         ),
         (
             &KeyError::Encoding(KeyText::Spki),

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::stub::{
     cluster::Cluster,
@@ -13,6 +13,16 @@ use crate::stub::{
 };
 
 const POD: &str = "bert-node-0-0-abcde";
+
+const NO_TOKEN: &str = "Forbidden: the request has no bearer token; send the one in the file that KUBEFLOW_TRAINER_SERVER_TOKEN names";
+const OTHER_TOKEN: &str = "Forbidden: the token is not that of a pod for this TrainJob; send the one in the file that KUBEFLOW_TRAINER_SERVER_TOKEN names";
+const INVALID_TOKEN: &str = "Forbidden: the API server does not accept the token; read its file again, because tokens expire";
+const OTHER_POD: &str = "Forbidden: the pod of the token does not belong to the TrainJob";
+
+/// Checks that a request is refused, and returns why.
+fn why(answer: (u16, Value)) -> String {
+    refusal(answer, 403, "Forbidden")
+}
 
 async fn start(cluster: &Cluster) -> StatusServer {
     for (namespace, name) in [("ml", "bert"), ("ml", "gpt"), ("other", "bert")] {
@@ -42,22 +52,24 @@ async fn tokens_for_something_else_are_refused_without_a_call() {
     let own = token(&cluster, "ml", POD, "bert");
     for (namespace, name) in [("ml", "gpt"), ("other", "bert"), ("ml", "none")] {
         let answer = server.post(&path(namespace, name), &own, HALF).await;
-        assert!(refusal(answer, 403, "Forbidden").starts_with("Forbidden: "));
+        assert_eq!(why(answer), OTHER_TOKEN);
     }
     let path = path("ml", "bert");
     // Of a pod in another namespace, and not bound to a pod.
     let elsewhere = claims(&audience("ml", "bert"), "other", POD);
     let unbound = "e30.eyJhdWQiOiJhIiwia3ViZXJuZXRlcy5pbyI6eyJuYW1lc3BhY2UiOiJtbCJ9fQ.c2ln";
-    for wrong in ["", "a", "a.b.c", &elsewhere, unbound, &"a".repeat(9 << 10)] {
-        let answer = server.post(&path, wrong, HALF).await;
-        refusal(answer, 403, "Forbidden");
+    for wrong in ["a", "a.b.c", &elsewhere, unbound] {
+        assert_eq!(why(server.post(&path, wrong, HALF).await), OTHER_TOKEN);
+    }
+    for wrong in ["", &"a".repeat(9 << 10)] {
+        assert_eq!(why(server.post(&path, wrong, HALF).await), NO_TOKEN);
     }
     for header in ["", "Basic dXNlcjpwYXNz", &format!("Bearer {own} {own}")] {
         let answer = server.send(&request("POST", &path, header, HALF)).await;
-        refusal(answer, 403, "Forbidden");
+        assert_eq!(why(answer), NO_TOKEN);
     }
     let headless = format!("POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-    refusal(server.send(&headless).await, 403, "Forbidden");
+    assert_eq!(why(server.send(&headless).await), NO_TOKEN);
     assert_eq!(reviews(&cluster), 0);
     assert_unchanged(&cluster);
     server.stop().await;
@@ -69,18 +81,17 @@ async fn tokens_that_the_api_server_does_not_accept_are_refused() {
     let server = start(&cluster).await;
     let path = path("ml", "bert");
     let forged = claims(&audience("ml", "bert"), "ml", POD);
-    let answer = server.post(&path, &forged, HALF).await;
-    assert!(refusal(answer, 403, "Forbidden").contains("does not accept the token"));
+    assert_eq!(why(server.post(&path, &forged, HALF).await), INVALID_TOKEN);
     // Accepted, but bound to another pod, to none, or of another namespace.
     let mut unbound = user("ml", POD);
     unbound.as_object_mut().unwrap().remove("extra");
     for user in [user("ml", "another"), unbound, user("other", POD)] {
         cluster.accept(&forged, &audience("ml", "bert"), user);
-        refusal(server.post(&path, &forged, HALF).await, 403, "Forbidden");
+        assert_eq!(why(server.post(&path, &forged, HALF).await), INVALID_TOKEN);
     }
     // Accepted, but for another audience.
     cluster.accept(&forged, "another", user("ml", POD));
-    refusal(server.post(&path, &forged, HALF).await, 403, "Forbidden");
+    assert_eq!(why(server.post(&path, &forged, HALF).await), INVALID_TOKEN);
     assert_unchanged(&cluster);
     server.stop().await;
 }
@@ -92,8 +103,7 @@ async fn pods_of_others_cannot_report_with_tokens_for_the_train_job() {
     let server = start(&cluster).await;
     let path = path("ml", "bert");
     let foreign = token(&cluster, "ml", "gpt-node-0-0-abcde", "bert");
-    let answer = server.post(&path, &foreign, HALF).await;
-    assert!(refusal(answer, 403, "Forbidden").contains("does not belong to the TrainJob"));
+    assert_eq!(why(server.post(&path, &foreign, HALF).await), OTHER_POD);
     // A pod without a JobSet, one of an earlier JobSet, and one that is gone.
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "ml", "name": "plain", "uid": "uid-of-plain"}});
     cluster.put(pod);
@@ -110,9 +120,9 @@ async fn pods_of_others_cannot_report_with_tokens_for_the_train_job() {
     );
     for pod in ["plain", "earlier", "gone", "replaced"] {
         let token = token(&cluster, "ml", pod, "bert");
-        let answer = server.post(&path, &token, HALF).await;
-        assert!(
-            refusal(answer, 403, "Forbidden").contains("does not belong"),
+        assert_eq!(
+            why(server.post(&path, &token, HALF).await),
+            OTHER_POD,
             "{pod}"
         );
     }
@@ -124,7 +134,7 @@ async fn pods_of_others_cannot_report_with_tokens_for_the_train_job() {
         "bert",
         &json!({"metadata": {"ownerReferences": []}}),
     );
-    refusal(server.post(&path, &own, HALF).await, 403, "Forbidden");
+    assert_eq!(why(server.post(&path, &own, HALF).await), OTHER_POD);
     assert_unchanged(&cluster);
     server.stop().await;
 }

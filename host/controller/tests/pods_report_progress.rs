@@ -1,12 +1,14 @@
 //! What a pod reports is written to its TrainJob as the reference writes it, and nothing else of the TrainJob changes. Pods trust the
 //! certificate authority of the server also after it has changed.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
+use tracing::Level;
 
 use crate::stub::{
     cluster::Cluster,
+    log::CapturedLog,
     progress::{HALF, StatusServer, path, put_pod, put_train_job, refusal, token, unlimited},
 };
 
@@ -114,6 +116,7 @@ async fn reconciles_and_reports_do_not_disturb_each_other() {
 /// What the API server says about the values is passed on, and its own failures are not.
 #[tokio::test]
 async fn refusals_of_the_api_server_are_passed_on() {
+    let log = CapturedLog::start(Level::WARN);
     let cluster = Cluster::new();
     let (server, token) = start(&cluster).await;
     let path = path("ml", "bert");
@@ -126,6 +129,10 @@ async fn refusals_of_the_api_server_are_passed_on() {
     });
     let answer = server.post(&path, &token, HALF).await;
     assert_eq!(refusal(answer, 500, "InternalError"), "Internal error");
+    let [line] = &log.lines_with("progress is not written")[..] else {
+        panic!("not logged once: {}", log.text());
+    };
+    assert!(line.contains("a call to the API server failed: "), "{line}");
     cluster.forget_rule();
     cluster.delete("trainjobs", "ml", "bert");
     let answer = server.post(&path, &token, HALF).await;

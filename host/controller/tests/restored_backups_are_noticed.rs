@@ -66,10 +66,14 @@ async fn the_controller_starts_anew_from_the_restored_state() {
 
     cluster.restore(&backup);
     let ended = controller.ended().await;
+    let text = ended.to_string();
+    assert!(matches!(ended, ControllerError::StateReplaced(_)), "{text}");
     assert!(
-        matches!(ended, ControllerError::StateReplaced(_)),
-        "{ended}"
+        text.starts_with("the API server returned resourceVersion "),
+        "{text}"
     );
+    let why = ", so its state was replaced by an older one, such as a backup of etcd; start the controller again, as a Deployment does by itself";
+    assert!(text.ends_with(why), "{text}");
     let controller = started(&cluster).await;
     // Its resourceVersion is lower than that of the change before.
     suspend(&cluster, "runs", true);

@@ -333,6 +333,22 @@ async fn nothing_runs_without_an_endpoint() {
     assert!(export.is_none());
 }
 
+/// The rest of the program takes the URL, and not with the path that is added to it.
+#[tokio::test]
+async fn an_endpoint_that_the_exporter_refuses_is_an_error() {
+    let endpoint = format!("http://otel/{}", "a".repeat(65_520));
+    let settings = TracingSettings {
+        endpoint: Some(endpoint.parse().unwrap()),
+        ..TracingSettings::default()
+    };
+    let refused = SpanExport::start(&settings, process(), &metrics());
+    let text = refused.err().unwrap().to_string();
+    assert_eq!(
+        text.replace(&endpoint, "URL"),
+        "cannot export spans to URL: ?; correct this URL, or the environment variables OTEL_EXPORTER_OTLP_*"
+    );
+}
+
 /// No trace is sampled, so nothing is sent, although there is a collector.
 #[tokio::test]
 async fn sampling_ratio_of_zero_exports_nothing() {

@@ -30,16 +30,25 @@ async fn requests_that_are_wrong_are_refused_as_by_the_reference() {
     let cluster = Cluster::new();
     let (server, token) = start(&cluster, unlimited()).await;
     let path = path("ml", "bert");
-    for body in ["", "invalid payload", "[]", r#"{"trainerStatus": 1}"#] {
+    for (body, why) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("invalid payload", "expected value at line 1 column 1"),
+        ("[]", "an array is not an object"),
+        (
+            r#"{"trainerStatus": 1}"#,
+            "invalid type: number, expected struct TrainerStatus",
+        ),
+    ] {
         let answer = server.post(&path, &token, body).await;
         let message = refusal(answer, 422, "Invalid");
-        assert!(message.starts_with("Invalid payload"), "{message}");
+        assert_eq!(message, format!("Invalid payload: {why}"));
     }
     let large = "a".repeat((64 << 10) + 1);
     // The size is checked first, so that nothing is done for such a request.
     for token in [&*token, "a"] {
         let answer = server.post(&path, token, &large).await;
-        refusal(answer, 413, "RequestEntityTooLarge");
+        let message = refusal(answer, 413, "RequestEntityTooLarge");
+        assert_eq!(message, "the body has more than 65536 bytes");
     }
     let chunked = format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nAuthorization: Bearer {token}\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{large}\r\n0\r\n\r\n",
@@ -80,7 +89,10 @@ async fn a_train_job_that_reports_too_often_is_told_to_wait() {
     }
     let (code, body) = refused.unwrap();
     assert_eq!(body["details"]["retryAfterSeconds"], 5);
-    refusal((code, body), 429, "TooManyRequests");
+    assert_eq!(
+        refusal((code, body), 429, "TooManyRequests"),
+        "the TrainJob has reported too often; report less often, or try again later"
+    );
     assert_eq!(server.post(&path("ml", "gpt"), &quiet, HALF).await.0, 200);
     server.stop().await;
 }

@@ -38,7 +38,7 @@ fn kind(problem: &OciProblem) -> Option<(PluginCondition, &'static str)> {
         OciProblem::Registry(problem) => of_registry(problem),
         OciProblem::Signature(problem) => Some((PluginCondition::Verified, of_signature(problem))),
         OciProblem::TagMoved { .. } => pulled("TagMoved"),
-        OciProblem::NotPinned | OciProblem::TargetDigest => pulled("NotPinned"),
+        OciProblem::NotPinned | OciProblem::TargetDigest => pulled("InvalidReference"),
         OciProblem::Everywhere { registry, .. } => kind(registry),
         OciProblem::Layout(LayoutError::Io { .. })
         | OciProblem::Transport(_)

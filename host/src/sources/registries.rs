@@ -119,15 +119,6 @@ impl Registries {
                 message,
             ))
         })?;
-        if reference.digest().is_none() && !source.follow {
-            return Err(SourceError::Refused(problem(
-                PluginCondition::Pulled,
-                "NotPinned",
-                format!(
-                    "source.oci.reference: {reference} names a tag, which may be moved; write `{reference}@sha256:DIGITS`, as `trainyard plugin inspect {reference}` prints it, or set `follow: true`"
-                ),
-            )));
-        }
         let pulled = self.pull(name, &reference).await?;
         let signer = pulled.signed.signer().map(str::to_owned);
         let origin = Origin::Oci(OciOrigin {

@@ -28,8 +28,6 @@ const EVERY: Duration = Duration::from_secs(2);
 enum CertificateError {
     #[error("{}: {source}; mount a Secret with {CERTIFICATE} and {KEY} there", .path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("the files were not read, because the process is stopping")]
-    Abandoned,
     #[error("{}: {problem}", .path.display())]
     Invalid { path: PathBuf, problem: String },
     #[error(
@@ -110,10 +108,10 @@ enum Update {
 
 impl Files {
     async fn read(directory: &Path) -> Result<Self, CertificateError> {
-        let directory = directory.to_owned();
+        let of = directory.to_owned();
         let read = spawn_blocking(move || {
             let read = |name| {
-                let path = directory.join(name);
+                let path = of.join(name);
                 fs::read(&path).map_err(|source| CertificateError::Read { path, source })
             };
             let authority = match read(AUTHORITIES) {
@@ -130,7 +128,12 @@ impl Files {
                 authority,
             })
         });
-        read.await.unwrap_or(Err(CertificateError::Abandoned))
+        read.await.unwrap_or_else(|stopped| {
+            Err(CertificateError::Read {
+                path: directory.to_owned(),
+                source: stopped.into(),
+            })
+        })
     }
 
     /// Returns the certificate with its key, if they belong together.

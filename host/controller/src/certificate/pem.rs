@@ -5,7 +5,6 @@ use rustls::pki_types::{
     CertificateDer, PrivateKeyDer,
     pem::{Error, PemObject as _},
 };
-use thiserror::Error as ThisError;
 
 /// The files and keys of a Secret of type `kubernetes.io/tls`, and the one in which cert-manager and the reference have the authorities.
 pub(super) const CERTIFICATE: &str = "tls.crt";
@@ -13,13 +12,11 @@ pub(super) const KEY: &str = "tls.key";
 pub(super) const AUTHORITIES: &str = "ca.crt";
 
 /// Why a text cannot be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// It has no section of the wanted kind.
-    #[error("there is no section of this kind")]
     Missing,
     /// It is not PEM, with the reason.
-    #[error("{0}")]
     Invalid(&'static str),
 }
 

@@ -110,8 +110,8 @@ pub struct Process {
 pub enum SpanExportError {
     /// The client for the collector cannot be created.
     #[error(
-        "cannot export spans to {endpoint}: the HTTP client cannot be created: {source}; check the certificates of the system, or the file in \
-         OTEL_EXPORTER_OTLP_CERTIFICATE"
+        "cannot export spans to {endpoint}: the HTTP client cannot be created: {source}; check the certificates of the system, or the file that \
+         OTEL_EXPORTER_OTLP_CERTIFICATE names"
     )]
     Client {
         /// The collector.
@@ -120,7 +120,9 @@ pub enum SpanExportError {
         source: Box<kube::Error>,
     },
     /// The library refuses the endpoint.
-    #[error("cannot export spans to {endpoint}: {source}; use another URL")]
+    #[error(
+        "cannot export spans to {endpoint}: {source}; correct this URL, or the environment variables OTEL_EXPORTER_OTLP_*"
+    )]
     Exporter {
         /// The collector.
         endpoint: Endpoint,

@@ -58,17 +58,21 @@ impl Target {
 /// Why a request may not write.
 #[derive(Debug, Error)]
 pub(super) enum AuthError {
-    #[error("the request has no bearer token")]
+    #[error(
+        "the request has no bearer token; send the one in the file that KUBEFLOW_TRAINER_SERVER_TOKEN names"
+    )]
     NoToken,
-    #[error("the token is not one of a pod for this TrainJob")]
+    #[error(
+        "the token is not that of a pod for this TrainJob; send the one in the file that KUBEFLOW_TRAINER_SERVER_TOKEN names"
+    )]
     OtherToken,
-    #[error("the API server does not accept the token")]
+    #[error("the API server does not accept the token; read its file again, because tokens expire")]
     InvalidToken,
     #[error("the pod of the token does not belong to the TrainJob")]
     OtherPod,
     /// The token cannot be checked.
-    #[error("the API server does not answer: {0}")]
-    Api(#[source] kube::Error),
+    #[error(transparent)]
+    Api(#[from] kube::Error),
 }
 
 /// Confirms tokens.
@@ -146,8 +150,7 @@ impl Authorizer {
     async fn confirm(&self, token: &str, target: &Target, pod: &BoundPod) -> Result<(), AuthError> {
         let audience = target.audience();
         let audiences = Some(vec![audience.clone()]);
-        let reviewed = bearer::review(&self.client, token, audiences).await;
-        let status = reviewed.map_err(AuthError::Api)?;
+        let status = bearer::review(&self.client, token, audiences).await?;
         let is_confirmed = is_accepted(&status, &audience) && is_bound_to(&status, target, pod);
         is_confirmed.then_some(()).ok_or(AuthError::InvalidToken)
     }
@@ -156,20 +159,14 @@ impl Authorizer {
     async fn train_job_of(&self, target: &Target, pod: &BoundPod) -> Result<Arc<str>, AuthError> {
         let Target { namespace, name } = target;
         let pods = Api::<Pod>::namespaced(self.client.clone(), namespace);
-        let found = pods
-            .get_metadata_opt(&pod.name)
-            .await
-            .map_err(AuthError::Api)?;
+        let found = pods.get_metadata_opt(&pod.name).await?;
         let labels = found.and_then(|found| labels_of(found.metadata, pod));
         let labels = labels.ok_or(AuthError::OtherPod)?;
         if labels.get(JOB_SET_NAME).map(String::as_str) != Some(&**name) {
             return Err(AuthError::OtherPod);
         }
         let job_sets = Api::<JobSetObject>::namespaced(self.client.clone(), namespace);
-        let found = job_sets
-            .get_metadata_opt(name)
-            .await
-            .map_err(AuthError::Api)?;
+        let found = job_sets.get_metadata_opt(name).await?;
         let job_set = found.ok_or(AuthError::OtherPod)?.metadata;
         // Pods of a JobSet that was replaced may still be terminating. Early versions of JobSet do not set the label.
         let uid = labels.get(JOB_SET_UID);

@@ -32,7 +32,7 @@ use super::{
     update::StatusUpdate,
 };
 use crate::{
-    client::Rate,
+    client::{Rate, message_of},
     fair::FairSemaphore,
     keyed_limit::KeyedLimit,
     kubernetes::code,
@@ -100,7 +100,7 @@ enum RequestError {
     #[error("{0}; report less often, or try again later")]
     Busy(&'static str),
     /// The API server does not answer, or refuses the controller.
-    #[error("Internal error: {0}")]
+    #[error("a call to the API server failed: {}", message_of(.0))]
     Api(#[source] kube::Error),
     #[error("Internal Server Error")]
     Panicked,

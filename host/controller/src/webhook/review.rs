@@ -32,7 +32,9 @@ pub(super) struct Review {
 pub(super) enum ReviewError {
     #[error("the body is not an AdmissionReview of {META_API_VERSION_V1}: {0}")]
     NotAReview(String),
-    #[error("the request of the AdmissionReview is about a {found}, but this path is for {wanted}")]
+    #[error(
+        "the request of the AdmissionReview is about a {found}, but this path is for {wanted}; correct the rules of the webhook configuration"
+    )]
     OtherKind { found: String, wanted: &'static str },
 }
 

@@ -85,7 +85,7 @@ enum RequestError {
     Body(#[from] BodyError),
     #[error(transparent)]
     Review(#[from] ReviewError),
-    #[error("the check panicked; this is a bug in Trainyard")]
+    #[error("the check panicked; this is a bug in Trainyard, please report it with the object")]
     Panicked,
 }
 
@@ -174,5 +174,22 @@ impl Server {
         spans::note(&Span::current(), "name", name.to_owned());
         let verdict = self.checks.verdict(webhook, &body).await;
         Ok((verdict.word(), body.answer(verdict).to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_that_panics_is_reported_as_a_bug() {
+        let error = RequestError::Panicked;
+        assert_eq!(
+            (error.status(), &*error.to_string()),
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the check panicked; this is a bug in Trainyard, please report it with the object"
+            )
+        );
     }
 }

@@ -28,16 +28,18 @@ pub(super) const BACKDATED: Duration = Duration::from_secs(3600);
 /// Why a certificate cannot be created.
 #[derive(Debug, Error)]
 pub(super) enum IssueError {
-    #[error("a certificate cannot be created: {0}")]
+    #[error(
+        "a certificate cannot be created: {0}; correct certManagement.webhookServiceName if it is not the name of a Service"
+    )]
     Create(#[from] rcgen::Error),
     #[error("a certificate that was just created is invalid: {0}; this is a bug in Trainyard")]
     Created(#[from] MaterialError),
     #[error(
-        "the authority in {CA_CERTIFICATE} can sign no certificate that clients accept for {0}: its constraints, its dates or these names \
-         do not allow it; delete the Secret for another authority, or correct certManagement.webhookServiceName"
+        "clients do not accept a certificate of the authority in {CA_CERTIFICATE} for {0}, because of its constraints, its dates or these names; \
+         delete the Secret to have another authority created, or correct certManagement.webhookServiceName"
     )]
     NotAccepted(String),
-    #[error("{CA_KEY} cannot sign: {0}")]
+    #[error("{CA_KEY} cannot sign: {0}; delete the Secret to have another authority created")]
     Key(String),
 }
 
@@ -84,8 +86,7 @@ impl Signer {
     ];
 
     fn new(signer: &SigningAuthority) -> Result<Self, IssueError> {
-        let key = signer.key.parse();
-        let key = key.map_err(|problem| IssueError::Key(problem.to_string()))?;
+        let key = signer.key.parse().map_err(IssueError::Key)?;
         let key = ring::sign::any_supported_type(&key);
         let key = key.map_err(|error| IssueError::Key(error.to_string()))?;
         let mut schemes = Self::SCHEMES.into_iter();

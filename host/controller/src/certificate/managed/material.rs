@@ -64,8 +64,11 @@ impl PrivateKey {
         &self.0
     }
 
-    pub(super) fn parse(&self) -> Result<PrivateKeyDer<'static>, Problem> {
-        pem::private_key(self.0.as_bytes())
+    pub(super) fn parse(&self) -> Result<PrivateKeyDer<'static>, String> {
+        pem::private_key(self.0.as_bytes()).map_err(|problem| match problem {
+            Problem::Missing => "it is not a private key".to_owned(),
+            Problem::Invalid(why) => format!("it is not valid PEM: {why}"),
+        })
     }
 
     /// Returns the certificate of this key with the key.
@@ -73,10 +76,7 @@ impl PrivateKey {
         &self,
         chain: Vec<CertificateDer<'static>>,
     ) -> Result<CertifiedKey, String> {
-        let key = self.parse().map_err(|error| match error {
-            Problem::Missing => "it is not a private key".to_owned(),
-            Problem::Invalid(why) => format!("it is not valid PEM: {why}"),
-        })?;
+        let key = self.parse()?;
         let provider = ring::default_provider();
         CertifiedKey::from_der(chain, key, &provider).map_err(|error| error.to_string())
     }

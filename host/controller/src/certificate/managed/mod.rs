@@ -64,8 +64,8 @@ pub(crate) struct Managed {
 enum ManageError {
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    #[error(transparent)]
-    Issue(#[from] IssueError),
+    #[error("{secret}: {error}")]
+    Issue { secret: String, error: IssueError },
 }
 
 /// The running management.
@@ -169,7 +169,11 @@ impl Manager<'_> {
         }
         if let Some(change) = &plan.change {
             self.log(&observed.secret, change);
-            let material = change.apply(self.state.names(), now)?;
+            let material = change.apply(self.state.names(), now);
+            let material = material.map_err(|error| ManageError::Issue {
+                secret: self.objects.secret_name(),
+                error,
+            })?;
             self.secret_writes.until_ready().await;
             self.objects.write(&secret, &material).await?;
             self.metrics.certificate_changed(change.name());

@@ -61,7 +61,7 @@ pub enum ReconcileError {
     #[error("{}", texts_of(.0).join("; "))]
     Busy(Vec<Problem>),
     /// An object that a plugin looks up does not exist yet.
-    #[error("{0}, which does not exist; create it, and the TrainJob continues")]
+    #[error("{0}, but this object does not exist; create it, and the TrainJob continues")]
     NoObject(Box<PendingLookup>),
     /// A plugin looked up a Secret.
     #[error(

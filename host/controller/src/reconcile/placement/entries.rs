@@ -386,34 +386,39 @@ mod tests {
     #[test]
     fn what_no_controller_writes_is_not_read() {
         let noted = |field: &str, entries: Value| {
-            Entries::parse(&json!({"node": {field: entries}}).to_string())
+            let read = Entries::parse(&json!({"node": {field: entries}}).to_string());
+            read.map_err(|error| error.to_string())
         };
         let most: serde_json::Map<_, _> = (0..MOST).map(|at| (at.to_string(), "".into())).collect();
         assert!(noted("/metadata/labels", most.clone().into()).is_ok());
         let mut more = most;
         more.insert("more".to_owned(), Value::Null);
-        let too_many = Unusable::TooMany {
-            field: "/metadata/labels",
-            found: MOST + 1,
-        };
-        assert_eq!(noted("/metadata/labels", more.into()), Err(too_many));
-        let numbers = noted("/spec/tolerations", vec![0; 124_000].into());
-        assert_eq!(numbers, Err(Unusable::WrongType("/spec/tolerations")));
+        let too_many =
+            "/metadata/labels of a replicated job has 2049 entries, but at most 2048 are supported";
+        let refused = noted("/metadata/labels", more.into()).unwrap_err();
+        assert_eq!(refused, too_many);
         for (field, entries) in [
+            ("/spec/tolerations", vec![0; 124_000].into()),
             ("/spec/nodeSelector", json!({"zone": 1})),
             ("/spec/nodeSelector", json!([])),
             ("/spec/schedulingGates", json!({})),
         ] {
-            assert_eq!(noted(field, entries), Err(Unusable::WrongType(field)));
+            let wrong = format!("{field} of a replicated job has entries of the wrong type");
+            assert_eq!(noted(field, entries), Err(wrong));
         }
-        for text in [
-            "",
-            "[]",
-            r#"{"node": {"/spec/affinity": {}}}"#,
-            r#"{"node": {"/spec/tolerations": 1}}"#,
+        for (text, line, column) in [
+            ("", 1, 0),
+            ("[]", 1, 0),
+            (r#"{"node": {"/spec/affinity": {}}}"#, 1, 26),
+            (r#"{"node": {"/spec/tolerations": 1}}"#, 1, 33),
         ] {
-            let refused = Entries::parse(text).unwrap_err();
-            assert!(matches!(refused, Unusable::NotFields { .. }), "{refused}");
+            let refused = Entries::parse(text).unwrap_err().to_string();
+            assert_eq!(
+                refused,
+                format!(
+                    "does not hold the fields that place the pods of each replicated job (line {line}, column {column})"
+                ),
+            );
         }
         let long = format!("{{}}{}", " ".repeat(LONGEST));
         assert_eq!(Entries::parse(&long), Err(Unusable::TooLong(LONGEST + 2)));

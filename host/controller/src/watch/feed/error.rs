@@ -35,7 +35,7 @@ pub enum FeedError {
     #[error("the list exceeds {} MiB and is not read; delete objects or make them smaller", LARGEST_LIST >> 20)]
     TooLarge,
     /// The process ends.
-    #[error("decoding aborted: {0}")]
+    #[error("decoding the API server's answer failed: {0}")]
     Decoding(#[from] JoinError),
 }
 

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::{
     watch::script::{Answer, Script, page},
@@ -74,6 +76,36 @@ async fn whole_lists_have_a_maximum_size() {
     let script = Script::new(pages().map(Answer::ok));
     let all = feed(&script).all(|name| half(name) + 1).await;
     assert!(matches!(all, Err(FeedError::TooLarge)), "{all:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn lists_that_cannot_be_decoded_are_requested_again() {
+    let list = || Answer::ok(page(&[&object("a", 1)], 9, ""));
+    let script = Script::new([Answer::ok("{".to_owned()), list(), list()]);
+    let reads = AtomicUsize::new(0);
+    let read = move |text: &str| {
+        assert!(reads.fetch_add(1, Ordering::SeqCst) > 0, "a bug");
+        name(text)
+    };
+    let feed = Feed::new(script.client(), PATH, ListParams::default(), read);
+    let news = news(&feed, 6).await;
+    assert_eq!(
+        (&news[0..3], &news[4..]),
+        (
+            &[
+                "list",
+                "error: the API server's answer is malformed at byte 1",
+                "list"
+            ]
+            .map(str::to_owned)[..],
+            &["list", "page a"].map(str::to_owned)[..],
+        )
+    );
+    let wanted = "error: decoding the API server's answer failed: ";
+    assert!(
+        news[3].starts_with(wanted) && news[3].contains("a bug"),
+        "{news:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 //! later, and replicas that run the decisions of [`super::plan`].
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
+mod errors;
 mod world;
 
 use std::{
