@@ -19,9 +19,10 @@ pub mod methods;
 pub mod plans;
 pub mod wit;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub use function_plugin::FunctionPlugin;
+pub use methods::mount;
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
@@ -33,8 +34,7 @@ use trainyard_model::{
     manifest::Manifest,
     plugin::Phase,
     plugin_info::{PluginError, PluginInfo, Settings},
-    record::{Field, Fields, PodSet, Record},
-    value::Mount,
+    record::{Field, Fields, Level, Permission, PodSet, Record},
 };
 
 /// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
@@ -56,6 +56,54 @@ pub fn with(mut manifest: Value, more: Value) -> Value {
         manifest[key] = value.clone();
     }
     manifest
+}
+
+/// A plugin that may read, write and create everything that plugins can.
+pub fn everything() -> Arc<PluginInfo> {
+    static PLUGIN: LazyLock<Arc<PluginInfo>> = LazyLock::new(with_all_claims);
+    PLUGIN.clone()
+}
+
+fn with_all_claims() -> Arc<PluginInfo> {
+    let mut claims = vec![
+        ("reads", "lookups[*]".to_owned()),
+        ("reads", "job[\"\"]".to_owned()),
+    ];
+    for kind in ["v1/ConfigMap", "v1/Secret", "example.com/v1/Widget"] {
+        claims.push(("writes", format!("objects[{kind}/-*]")));
+    }
+    let own = |field: &&Field| **field != Field::Objects && field.permission() != Permission::Host;
+    for field in Field::ALL.iter().filter(own) {
+        let scopes: &[&str] = match field.level() {
+            Level::Job => &[""],
+            Level::PodSet => &["pod-sets[*]."],
+            Level::Container => &[
+                "pod-sets[*].containers[*].",
+                "pod-sets[*].init-containers[*].",
+            ],
+        };
+        for scope in scopes {
+            let list = if field.holds_containers() {
+                "creates"
+            } else {
+                "writes"
+            };
+            let keys = if field.is_keyed() { "[*]" } else { "" };
+            claims.push((list, format!("{scope}{field}{keys}")));
+            if field.is_keyed() && field.name() != "raw" {
+                claims.push(("reads", format!("{scope}{field}[#]")));
+            }
+        }
+    }
+    let claims: Vec<_> = claims
+        .iter()
+        .map(|(list, path)| (*list, path.as_str()))
+        .collect();
+    let reserved = ["MODE", "NODE_NAME"];
+    plugin(&with(
+        manifest("p", &claims),
+        json!({ "reservedEnv": reserved }),
+    ))
 }
 
 pub fn parsed(manifest: &Value) -> Manifest {
@@ -221,16 +269,6 @@ pub fn pod_set(call: &mut Call, name: &str) -> handle::PodSet {
 pub fn container(call: &mut Call, pod_set_name: &str, name: &str) -> handle::Container {
     let set = pod_set(call, pod_set_name);
     call.pod_set_container(set, name).unwrap().unwrap()
-}
-
-/// A read-only mount of a volume.
-pub fn mount(volume: &str, path: &str) -> Mount {
-    Mount {
-        volume: volume.to_owned(),
-        path: path.to_owned(),
-        read_only: true,
-        ..Mount::default()
-    }
 }
 
 /// The missing claim of a fault, with how the place was touched.
