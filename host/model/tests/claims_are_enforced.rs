@@ -1,15 +1,5 @@
 //! Every access needs its claim, which is checked on every call.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
@@ -20,7 +10,7 @@ use trainyard_model::{
 };
 
 use crate::common::{
-    call, call_over, container, manifest,
+    call, call_over, call_with, container, manifest,
     methods::{METHODS, Method, On, node},
     missing_claim, mount, plugin, pod_set, record, with,
 };
@@ -28,7 +18,7 @@ use crate::common::{
 const NODE: &str = "pod-sets[node].containers[node]";
 
 fn try_with(method: &Method, phase: Phase, claims: &[(&str, &str)], on: On) -> Result<(), Fault> {
-    (method.run)(&mut call(phase, &plugin(&manifest("p", claims))), on)
+    (method.run)(&mut call_with(phase, claims), on)
 }
 
 #[test]
@@ -40,7 +30,7 @@ fn methods_need_each_of_their_claims_and_no_others() {
         for missing in method.claims {
             let mut others = claims.clone();
             others.retain(|claim| claim != missing);
-            let mut call = call(method.phase, &plugin(&manifest("p", &others)));
+            let mut call = call_with(method.phase, &others);
             let fault = (method.run)(&mut call, On::Record).unwrap_err();
             let (list, path) = missing_claim(&fault);
             assert_eq!((list, path.as_str()), *missing, "{name}");
@@ -167,112 +157,43 @@ fn job_spec_and_lookups_need_claims_in_every_phase() {
 #[test]
 fn pointer_claim_covers_its_subtree_only() {
     let read = |claim: &str, at: &str| {
-        let mut call = call(Phase::Check, &plugin(&manifest("p", &[("reads", claim)])));
+        let mut call = call_with(Phase::Check, &[("reads", claim)]);
         let spec = call.job_spec(handle::Job(0)).unwrap();
         call.document_json(spec, at)
     };
-    assert_eq!(
-        read("job[/trainer]", "/trainer/numNodes"),
-        Ok(Some("4".to_owned()))
-    );
-    assert_eq!(
-        read("job[\"\"]", "/trainer/numNodes"),
-        Ok(Some("4".to_owned()))
-    );
-    for at in ["", "/train", "/trainers", "/trainer2/x"] {
-        let fault = read("job[/trainer]", at).unwrap_err();
-        let (list, path) = missing_claim(&fault);
-        assert_eq!(list, "reads");
-        assert!(
-            read(&path, at).is_ok(),
-            "the missing claim is printed as the manifest takes it: {path}"
-        );
+    for claim in ["job[/trainer]", "job[\"\"]"] {
+        assert_eq!(read(claim, "/trainer/numNodes"), Ok(Some("4".to_owned())));
     }
-    for no_pointer in ["trainer", "/a~b", "/a~"] {
-        let fault = read("job[\"\"]", no_pointer).unwrap_err();
-        assert!(fault.to_string().contains("RFC 6901"), "{fault}");
+    for at in ["", "/train", "/trainers", "/trainer2/x"] {
+        let (list, path) = missing_claim(&read("job[/trainer]", at).unwrap_err());
+        assert_eq!(list, "reads");
+        // The missing claim is printed as the manifest takes it.
+        assert!(read(&path, at).is_ok(), "{path}");
     }
 }
 
 #[test]
-fn missing_lookups_are_requested_and_secrets_are_withheld() {
-    let claims = [("reads", "lookups[*]")];
-    let mut call = call(Phase::Build, &plugin(&manifest("p", &claims)));
-    assert!(
-        call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "known")
-            .unwrap()
-            .is_some()
-    );
+fn missing_lookups_are_requested() {
+    let mut call = call_with(Phase::Build, &[("reads", "lookups[*]")]);
+    let mut look_up = |name| call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", name);
+    assert!(look_up("known").unwrap().is_some());
     let key = LookupKey::Object(ObjectKey::new("v1", "ConfigMap", "other"));
-    assert_eq!(
-        call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "other"),
-        Err(Fault::Missing(key))
-    );
-    for (version, kind) in [("v1", "Secret"), ("v1", "SECRET"), ("v2", "Secret")] {
-        let fault = call.lookups_get(handle::Lookups(0), version, kind, "x");
-        let fault = fault.unwrap_err().to_string();
-        assert!(fault.contains("cannot look up Secrets"), "{fault}");
-    }
-    assert!(
-        call.lookups_get(
-            handle::Lookups(0),
-            "v1",
-            "ConfigMap",
-            "another-runtime-snapshot"
-        )
-        .unwrap_err()
-        .to_string()
-        .contains("cannot look up runtime snapshots of TrainJobs")
-    );
-    // No text passes for another key of the claim, or for another path of the API server.
-    for (version, kind, name) in [
-        ("v1/ConfigMap/", "x", "y"),
-        ("v1", "ConfigMap", "../secrets/x"),
-        ("v1", "ConfigMap", "*"),
-        ("v1", "ConfigMap", ".."),
-        ("v1", "ConfigMap", ""),
-        ("v1", "ConfigMap/a", "x"),
-        ("v1", "CONFIGMAP", "x"),
-        ("a/b/c", "Kind", "x"),
-    ] {
-        let fault = call
-            .lookups_get(handle::Lookups(0), version, kind, name)
-            .unwrap_err();
-        assert!(
-            matches!(fault, Fault::Argument(_)),
-            "{version} {kind} {name}: {fault}"
-        );
-    }
+    assert_eq!(look_up("other"), Err(Fault::Missing(key)));
 }
 
 #[test]
 fn claim_on_a_kind_allows_asking_whether_it_is_served() {
-    for claim in [
-        "lookups[v1/ConfigMap/*]",
-        "lookups[v1/ConfigMap/#]",
-        "lookups[*]",
-    ] {
-        let mut call = call(
-            Phase::Transform,
-            &plugin(&manifest("p", &[("reads", claim)])),
-        );
-        assert_eq!(
-            call.lookups_served(handle::Lookups(0), "v1", "ConfigMap"),
-            Ok(true),
-            "{claim}"
-        );
+    let lookups = handle::Lookups(0);
+    for claim in ["[v1/ConfigMap/*]", "[v1/ConfigMap/#]", "[*]"] {
+        let claim = format!("lookups{claim}");
+        let mut call = call_with(Phase::Transform, &[("reads", &claim)]);
+        let served = call.lookups_served(lookups, "v1", "ConfigMap");
+        assert_eq!(served, Ok(true), "{claim}");
     }
-    let mut call = call(
-        Phase::Transform,
-        &plugin(&manifest("p", &[("reads", "lookups[v1/ConfigMap/a*]")])),
-    );
-    let fault = call
-        .lookups_all(handle::Lookups(0), "v1", "ConfigMap")
-        .unwrap_err();
-    assert_eq!(
-        missing_claim(&fault),
-        ("reads", "lookups[v1/ConfigMap/*]".to_owned())
-    );
+    let mut call = call_with(Phase::Transform, &[("reads", "lookups[v1/ConfigMap/a*]")]);
+    let fault = call.lookups_all(lookups, "v1", "ConfigMap").unwrap_err();
+    let missing = "lookups[v1/ConfigMap/*]".to_owned();
+    assert_eq!(missing_claim(&fault), ("reads", missing));
 }
 
 #[test]
@@ -307,10 +228,7 @@ fn base_is_readable_without_claims_and_read_only() {
         };
         assert_eq!(ended, expected, "{}", method.name);
     }
-    let mut call = call(
-        Phase::Transform,
-        &plugin(&manifest("p", &[("writes", "labels[team]")])),
-    );
+    let mut call = call_with(Phase::Transform, &[("writes", "labels[team]")]);
     let base = call.context_base(Call::CONTEXT).unwrap();
     let set = call.info_pod_set(base, "node").unwrap().unwrap();
     let node = call.pod_set_container(set, "node").unwrap().unwrap();
@@ -358,7 +276,7 @@ fn added_containers_are_writable_by_their_plugin_only() {
         assert_eq!(ended.is_err(), is_beyond, "{}: {ended:?}", method.name);
     }
 
-    let mut own = call(Phase::Transform, &plugin(&manifest("p", &created)));
+    let mut own = call_with(Phase::Transform, &created);
     let added = node(&mut own, On::Own).unwrap();
     own.container_put_env(added, "A", "1").unwrap();
     assert_eq!(own.container_env_names(added), Ok(vec!["A".to_owned()]));
@@ -412,27 +330,25 @@ fn claims_on_base_containers_exclude_added_ones() {
 /// Whether another plugin's container is there depends on the order, so that only claims that make an order show it.
 #[test]
 fn other_plugins_containers_are_visible_only_with_a_claim() {
-    for (claims, seen) in [
-        (vec![], false),
-        (vec![("reads", "pod-sets[*].containers[node].image")], false),
+    for (list, path, seen) in [
+        ("reads", "labels[x]", false),
+        ("reads", "pod-sets[*].containers[node].image", false),
         (
-            vec![("reads", "pod-sets[launcher].containers[helper].image")],
+            "reads",
+            "pod-sets[launcher].containers[helper].image",
             false,
         ),
-        (vec![("reads", "pod-sets[*].init-containers[#]")], false),
-        (vec![("reads", "pod-sets[*].containers[#]")], true),
-        (vec![("reads", "pod-sets[*].containers[helper]")], true),
-        (
-            vec![("writes", "pod-sets[@trainer].containers[*].env[X]")],
-            true,
-        ),
+        ("reads", "pod-sets[*].init-containers[#]", false),
+        ("reads", "pod-sets[*].containers[#]", true),
+        ("reads", "pod-sets[*].containers[helper]", true),
+        ("writes", "pod-sets[@trainer].containers[*].env[X]", true),
     ] {
-        let plugin = plugin(&manifest("q", &claims));
+        let plugin = plugin(&manifest("q", &[(list, path)]));
         for (phase, seen) in [(Phase::Transform, seen), (Phase::Check, true)] {
             let mut call = call_over(phase, &plugin, with_helper(), 2, json!({}));
             let set = pod_set(&mut call, "node");
             let helper = call.pod_set_container(set, "helper").unwrap();
-            assert_eq!(helper.is_some(), seen, "{claims:?} in {phase}");
+            assert_eq!(helper.is_some(), seen, "{path} in {phase}");
             assert!(call.pod_set_container(set, "node").unwrap().is_some());
         }
     }
@@ -496,14 +412,8 @@ fn only_reserved_names_may_replace_other_values() {
         call.container_put_env(node, "MODE", "mine"),
         call.container_remove_env(node, "MODE"),
     ] {
-        let path = format!("{NODE}.env[MODE]");
-        assert_eq!(
-            write,
-            Err(Fault::NotReserved {
-                path,
-                owner: "runtime"
-            })
-        );
+        let (path, owner) = (format!("{NODE}.env[MODE]"), "runtime");
+        assert_eq!(write, Err(Fault::NotReserved { path, owner }));
     }
 }
 
@@ -539,71 +449,49 @@ fn names_can_be_reserved_conditionally() {
     }
 }
 
+macro_rules! with_variables {
+    ($($set:literal $on:ident.$method:ident($($arg:expr),*) [$($refused:literal)?];)+) => {
+        const WITH_VARIABLES: &[(&str, Suggested, &[&str])] = &[$((
+            $set, |call, set| { let handle = $on(call, set); call.$method(handle, $($arg),*).map(drop) }, &[$($refused)?],
+        ),)+];
+    };
+}
+
+with_variables! {
+    "node" pod_set.pod_set_set_pod_label("llama", "1") [];
+    "node" pod_set.pod_set_set_pod_label("other", "1") ["pod-sets[node].pod-labels[other]"];
+    "node" main.container_put_mount(&mount("data", "/x")) [];
+    "node" main.container_put_mount(&mount("data", "/y")) ["pod-sets[node].containers[node].mounts[/y]"];
+    "launcher" main.container_put_mount(&mount("data", "/x")) ["pod-sets[launcher].containers[node].mounts[/x]"];
+    "node" main.container_put_env("A", "1") [];
+    "launcher" main.container_put_env("A", "1") ["pod-sets[launcher].containers[node].env[A]"];
+}
+
 /// `@nodes` leaves out MPI's launcher, which can have the trainer's label.
 #[test]
 fn variables_in_claims_take_the_train_jobs_value() {
-    let claims = [
-        (
-            "writes",
-            "pod-sets[$config./where].containers[node].mounts[$config./path]",
-        ),
-        ("writes", "pod-sets[*].pod-labels[$job]"),
-        ("writes", "pod-sets[@nodes].containers[node].env[A]"),
-    ];
-    let plugin = plugin(&manifest("p", &claims));
-    let config = json!({"where": "node", "path": "/x"});
-    let try_with =
-        |config, set_name: &str, run: fn(&mut Call, handle::PodSet, handle::Container) -> _| {
-            let mut call = call_over(Phase::Transform, &plugin, record(), 0, config);
-            let (set, node) = (
-                pod_set(&mut call, set_name),
-                container(&mut call, set_name, "node"),
-            );
-            let ended: Result<(), Fault> = run(&mut call, set, node);
-            ended.map_err(|fault| missing_claim(&fault).1)
-        };
-    let refused = |place: &str| Err(place.to_owned());
-    for (set, run, ended) in [
-        (
-            "node",
-            (|c, set, _| c.pod_set_set_pod_label(set, "llama", "1")) as fn(&mut Call, _, _) -> _,
-            Ok(()),
-        ),
-        (
-            "node",
-            |c, _, node| c.container_put_mount(node, &mount("data", "/x")),
-            Ok(()),
-        ),
-        (
-            "node",
-            |c, _, node| c.container_put_env(node, "A", "1"),
-            Ok(()),
-        ),
-        (
-            "node",
-            |c, set, _| c.pod_set_set_pod_label(set, "other", "1"),
-            refused("pod-sets[node].pod-labels[other]"),
-        ),
-        (
-            "node",
-            |c, _, node| c.container_put_mount(node, &mount("data", "/y")),
-            refused("pod-sets[node].containers[node].mounts[/y]"),
-        ),
-        (
-            "launcher",
-            |c, _, node| c.container_put_mount(node, &mount("data", "/x")),
-            refused("pod-sets[launcher].containers[node].mounts[/x]"),
-        ),
-        (
-            "launcher",
-            |c, _, node| c.container_put_env(node, "A", "1"),
-            refused("pod-sets[launcher].containers[node].env[A]"),
-        ),
-    ] {
-        assert_eq!(try_with(config.clone(), set, run), ended);
+    let mounts = "pod-sets[$config./where].containers[node].mounts[$config./path]";
+    let labels = "pod-sets[*].pod-labels[$job]";
+    let env = "pod-sets[@nodes].containers[node].env[A]";
+    let plugin = plugin(&manifest(
+        "p",
+        &[mounts, labels, env].map(|path| ("writes", path)),
+    ));
+    for (set, run, refused) in WITH_VARIABLES {
+        let config = json!({"where": "node", "path": "/x"});
+        let ended = run(
+            &mut call_over(Phase::Transform, &plugin, record(), 0, config),
+            set,
+        );
+        let missing = ended.err().map(|fault| missing_claim(&fault).1);
+        assert_eq!(missing.as_deref(), refused.first().copied());
     }
-    let without = try_with(json!({}), "node", |c, _, node| {
-        c.container_put_mount(node, &mount("data", "/x"))
-    });
-    assert!(without.is_err(), "without a value the claim means nothing");
+    // Without a value the claim means nothing.
+    let mut without = call_over(Phase::Transform, &plugin, record(), 0, json!({}));
+    let node = main(&mut without, "node");
+    assert!(
+        without
+            .container_put_mount(node, &mount("data", "/x"))
+            .is_err()
+    );
 }

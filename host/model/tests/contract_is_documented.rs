@@ -3,8 +3,6 @@
 //!
 //! `UPDATE=1` writes the files again.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{collections::BTreeSet, env, fs, path::Path};
 
 use serde_json::Value;

@@ -1,15 +1,5 @@
 //! The operator's grants limit what a plugin may claim, and some claims can never be granted.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
@@ -23,48 +13,45 @@ use trainyard_model::{
 };
 
 use crate::common::{
-    call, container, granted, load, manifest,
-    methods::{On, Run, node, port, run, set},
-    missing_claim, mount, parsed, plugin, plugin_under, pod_set, with,
+    call, call_with, container, granted, load, manifest,
+    methods::{On, Run, node, port, run, set, text},
+    missing_claim, mount, parsed, plugin_under, pod_set, set_and_node, with,
 };
 
 #[test]
 fn claims_outside_the_defaults_need_a_grant() {
     for field in Field::ALL {
-        let path = match field {
-            Field::Objects => "objects[v1/ConfigMap/-a]".to_owned(),
-            Field::Ports => format!("{}{field}[80/TCP]", scope(*field)),
-            Field::Capabilities => format!("{}{field}[IPC_LOCK]", scope(*field)),
-            field if field.is_keyed() => format!("{}{field}[k]", scope(*field)),
-            field => format!("{}{field}", scope(*field)),
+        let key = match field {
+            Field::Objects => "[v1/ConfigMap/-a]",
+            Field::Ports => "[80/TCP]",
+            Field::Capabilities => "[IPC_LOCK]",
+            field if field.is_keyed() => "[k]",
+            _ => "",
         };
-        let list = if field.holds_containers() {
-            "creates"
-        } else {
-            "writes"
+        let scope = match field.level() {
+            Level::Job => "",
+            Level::PodSet => "pod-sets[*].",
+            Level::Container => "pod-sets[*].containers[*].",
         };
-        let by_default = matches!(
-            field,
-            Field::Env
-                | Field::Ports
-                | Field::Labels
-                | Field::Annotations
-                | Field::PodLabels
-                | Field::PodAnnotations
-                | Field::Volumes
-                | Field::Mounts
-                | Field::Objects
-        );
-        let never = matches!(
-            field,
-            Field::JobSpec
-                | Field::Lookups
-                | Field::Catalog
-                | Field::Count
-                | Field::Replicas
-                | Field::EnvFrom
-                | Field::Placement
-        );
+        let path = format!("{scope}{field}{key}");
+        let list = ["writes", "creates"][usize::from(field.holds_containers())];
+        use Field::*;
+        let by_default = [
+            Env,
+            Ports,
+            Labels,
+            Annotations,
+            PodLabels,
+            PodAnnotations,
+            Volumes,
+            Mounts,
+            Objects,
+        ]
+        .contains(field);
+        let never = [
+            JobSpec, Lookups, Catalog, Count, Replicas, EnvFrom, Placement,
+        ]
+        .contains(field);
         let plain = load(&[(list, &path)], &[]);
         assert_eq!(plain.is_ok(), by_default, "{path}");
         assert_eq!(load(&[(list, &path)], &[&path]).is_ok(), !never, "{path}");
@@ -74,14 +61,6 @@ fn claims_outside_the_defaults_need_a_grant() {
                 "{error}"
             );
         }
-    }
-}
-
-fn scope(field: Field) -> &'static str {
-    match field.level() {
-        Level::Job => "",
-        Level::PodSet => "pod-sets[*].",
-        Level::Container => "pod-sets[*].containers[*].",
     }
 }
 
@@ -170,7 +149,7 @@ fn forbidden_claims_are_refused_despite_grants() {
 fn number_of_claims_is_limited() {
     let paths: Vec<_> = (0..129).map(|n| format!("labels[{n}]")).collect();
     let claims: Vec<_> = paths.iter().map(|path| ("writes", path.as_str())).collect();
-    let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims[..128])));
+    let mut call = call_with(Phase::Transform, &claims[..128]);
     call.info_set_label(handle::Info(0), "127", "x").unwrap();
     assert_eq!(claim_errors(&claims), [ClaimError::TooMany(129)]);
 }
@@ -253,8 +232,7 @@ fn other_kinds_need_a_grant_and_a_body() {
     );
 }
 
-/// What a plugin may do in a container with a claim on the field, but not without a grant of it: claims, the call, and its place below
-/// the container.
+/// What a plugin with a claim on the field may do only with a grant of it, and the place below its container or pod set.
 macro_rules! beyond {
     ($($on:ident.$method:ident($($arg:expr),*) $place:literal;)+) => {
         const BEYOND: &[(Run, &str)] = &[$((run!($on.$method($($arg),*)), $place),)+];
@@ -270,7 +248,7 @@ beyond! {
     with_mount.container_remove_mount("/data") "mounts[/data]";
     with_mount.container_put_mount(&mount("own", "/data")) "mounts[/data]";
     node.container_put_port(&Port { host_port: Some(22), ..port(22) }) "ports[22/TCP]";
-    node.container_put_port(&Port { host_ip: Some("192.0.2.1".to_owned()), ..port(22) }) "ports[22/TCP]";
+    node.container_put_port(&Port { host_ip: text("192.0.2.1"), ..port(22) }) "ports[22/TCP]";
     node.container_put_env_raw("RAW", r#"{"secretKeyRef": {"name": "a", "key": "b"}}"#) "env[RAW]";
     node.container_set_raw("securityContext/privileged", "true") "raw[securityContext/privileged]";
     node.container_set_raw("volumeDevices", "[]") "raw[volumeDevices]";
@@ -365,27 +343,19 @@ fn own_volumes_mounts_ports_and_values_need_no_grant() {
 
 #[test]
 fn granted_host_ports_are_read_back() {
-    let mut call = call(
+    let mut call = call_with(
         Phase::Transform,
-        &plugin(&manifest(
-            "p",
-            &[("writes", "pod-sets[*].containers[*].ports[*]")],
-        )),
+        &[("writes", "pod-sets[*].containers[*].ports[*]")],
     );
     let node = container(&mut call, "node", "node");
-    for port in [
-        Port {
-            host_port: Some(8080),
-            ..port(80)
-        },
-        Port {
-            host_ip: Some("192.0.2.1".to_owned()),
-            ..port(80)
-        },
-    ] {
-        call.container_put_port(node, &port).unwrap();
-        assert_eq!(call.container_port(node, 80, "TCP"), Ok(Some(port)));
-    }
+    let (host_port, host_ip) = (Some(8080), text("192.0.2.1"));
+    let port = Port {
+        host_port,
+        host_ip,
+        ..port(80)
+    };
+    call.container_put_port(node, &port).unwrap();
+    assert_eq!(call.container_port(node, 80, "TCP"), Ok(Some(port)));
 }
 
 #[test]
@@ -397,10 +367,7 @@ fn mounts_belong_to_the_plugin_that_added_them() {
     ];
     let plugin = plugin_under(&manifest("p", &claims), granted(&[volumes]));
     let mut call = call(Phase::Transform, &plugin);
-    let (set, node) = (
-        pod_set(&mut call, "node"),
-        container(&mut call, "node", "node"),
-    );
+    let (set, node) = set_and_node(&mut call);
     call.pod_set_put_empty_dir(set, "data", None, None).unwrap();
     call.container_put_mount(node, &mount("data", "/mine"))
         .unwrap();
@@ -411,24 +378,22 @@ fn mounts_belong_to_the_plugin_that_added_them() {
 
 #[test]
 fn keys_that_controllers_obey_need_a_claim_and_a_grant_by_name() {
-    let fields: [(
-        &str,
-        fn(&mut Call, handle::PodSet, &str) -> Result<(), Fault>,
-    ); 4] = [
-        ("labels", |c, _, key| {
-            c.info_set_label(handle::Info(0), key, "x")
-        }),
-        ("annotations", |c, _, key| {
-            c.info_set_annotation(handle::Info(0), key, "x")
-        }),
-        ("pod-sets[node].pod-labels", |c, set, key| {
-            c.pod_set_set_pod_label(set, key, "x")?;
-            c.pod_set_remove_pod_label(set, key)
-        }),
-        ("pod-sets[node].pod-annotations", |c, set, key| {
-            c.pod_set_set_pod_annotation(set, key, "x")?;
-            c.pod_set_remove_pod_annotation(set, key)
-        }),
+    type Write = fn(&mut Call, handle::PodSet, &str) -> Result<(), Fault>;
+    let labels: Write = |c, _, key| c.info_set_label(handle::Info(0), key, "x");
+    let annotations: Write = |c, _, key| c.info_set_annotation(handle::Info(0), key, "x");
+    let pod_labels: Write = |c, set, key| {
+        c.pod_set_set_pod_label(set, key, "x")?;
+        c.pod_set_remove_pod_label(set, key)
+    };
+    let pod_annotations: Write = |c, set, key| {
+        c.pod_set_set_pod_annotation(set, key, "x")?;
+        c.pod_set_remove_pod_annotation(set, key)
+    };
+    let fields = [
+        ("labels", labels),
+        ("annotations", annotations),
+        ("pod-sets[node].pod-labels", pod_labels),
+        ("pod-sets[node].pod-annotations", pod_annotations),
     ];
     for (field, write) in fields {
         let set_under = |claim: &str, grants: &[&str], key: &str| {

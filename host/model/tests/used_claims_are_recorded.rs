@@ -1,7 +1,5 @@
 //! A call records exactly the claims that allowed its accesses.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use trainyard_model::{claims::Verb, plugin::Phase};
 
 use crate::common::{

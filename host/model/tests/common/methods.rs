@@ -3,14 +3,6 @@
 //! `contract_is_documented` compares the table with `wit/`, so that no method can be forgotten. The other tests call each row with and
 //! without its claims, in each phase, and on other handles.
 
-#![allow(
-    dead_code,
-    missing_docs,
-    unreachable_pub,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
-
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, Fault},

@@ -1,17 +1,5 @@
 //! Helpers for the tests of this crate: a record, plugins with few settings, and a plugin that is a function.
 
-// Each test file uses a part of this.
-#![allow(
-    dead_code,
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 #[path = "../../../../tests/common/function_plugin.rs"]
 mod function_plugin;
 pub mod manual;
@@ -240,6 +228,11 @@ pub fn call(phase: Phase, plugin: &Arc<PluginInfo>) -> Call {
     call_over(phase, plugin, record(), 1, json!({}))
 }
 
+/// A call of a plugin with those claims and all grants.
+pub fn call_with(phase: Phase, claims: &[(&str, &str)]) -> Call {
+    call(phase, &plugin(&manifest("p", claims)))
+}
+
 pub fn call_over(
     phase: Phase,
     plugin: &Arc<PluginInfo>,
@@ -269,6 +262,11 @@ pub fn pod_set(call: &mut Call, name: &str) -> handle::PodSet {
 pub fn container(call: &mut Call, pod_set_name: &str, name: &str) -> handle::Container {
     let set = pod_set(call, pod_set_name);
     call.pod_set_container(set, name).unwrap().unwrap()
+}
+
+/// The pod set `node` and its container `node`.
+pub fn set_and_node(call: &mut Call) -> (handle::PodSet, handle::Container) {
+    (pod_set(call, "node"), container(call, "node", "node"))
 }
 
 /// The missing claim of a fault, with how the place was touched.
