@@ -1,126 +1,310 @@
 //! Arguments of a plugin are checked before they reach the record: names, paths, handles, and values that Kubernetes validates.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use std::sync::Arc;
 
 use serde_json::json;
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
-    claims::{ClaimError, Verb},
+    claims::ClaimError,
     contract::handle,
     job::Job,
     plugin::Phase,
     plugin_info::{PluginError, Settings},
     record::{EntryRef, EntryScope, Field, Owner},
-    value::{Devices, Mount, PodResourceClaim},
+    value::{Mount, Port, ResourceClaimUse},
 };
 
 use crate::common::{
-    self, call, call_over, container, load, manifest, mount, plugin, plugin_under, pod_set, record,
+    self, call, call_over, call_with, container, everything, load, manifest,
+    methods::{
+        METHODS, On, Run, config, config_map, devices, lookups, node, objects, port,
+        resource_claim, run, secret, set, setup, text, widget,
+    },
+    missing_claim, mount, plugin, plugin_under, pod_set, record, set_and_node,
 };
 
+macro_rules! refusals {
+    ($($on:ident.$method:ident($($arg:expr),*) $problem:literal;)+) => {
+        /// Calls that a plugin with all claims and grants may make, with a part of what is reported.
+        const REFUSALS: &[(&str, Run, &str)] = &[$((stringify!($method), run!($on.$method($($arg),*)), $problem),)+];
+    };
+}
+
+refusals! {
+    config.document_text("trainer") "RFC 6901";
+    config.document_text("/a~b") "RFC 6901";
+    config.document_text("/a~") "RFC 6901";
+    lookups.lookups_get("v1", "Secret", "x") "cannot look up Secrets";
+    lookups.lookups_get("v1", "SECRET", "x") "cannot look up Secrets";
+    lookups.lookups_get("v2", "Secret", "x") "cannot look up Secrets";
+    lookups.lookups_get("v1", "ConfigMap", "another-runtime-snapshot") "cannot look up runtime snapshots of TrainJobs";
+    lookups.lookups_get("v1/ConfigMap/", "x", "y") "the API version must be";
+    lookups.lookups_get("v1", "ConfigMap", "../secrets/x") "not a valid object name";
+    lookups.lookups_get("v1", "ConfigMap", "*") "not a valid object name";
+    lookups.lookups_get("v1", "ConfigMap", "..") "not a valid object name";
+    lookups.lookups_get("v1", "ConfigMap", "") "not a valid object name";
+    lookups.lookups_get("v1", "ConfigMap/a", "x") "the API version must be";
+    lookups.lookups_get("v1", "CONFIGMAP", "x") "the API version must be";
+    lookups.lookups_get("a/b/c", "Kind", "x") "the API version must be";
+    set.pod_set_set_backoff_limit(2_147_483_648) "from 0 to 2147483647";
+    set.pod_set_address(0, 4) "job 0 has no pod 4";
+    set.pod_set_add_container("A_B", "image") "a DNS label";
+    set.pod_set_add_container("side", "image") "a container `side` already exists";
+    set.pod_set_add_init_container("A_B", "image") "a DNS label";
+    set.pod_set_add_init_container("setup", "image") "a container `setup` already exists";
+    set.pod_set_put_empty_dir("A_B", None, None) "a DNS label";
+    set.pod_set_put_own_config_map("A_B", "-a", None, &[]) "a DNS label";
+    set.pod_set_put_own_secret("A_B", "-a", None, &[]) "a DNS label";
+    set.pod_set_put_raw_volume("A_B", r#"{"hostPath": {}}"#) "a DNS label";
+    set.pod_set_put_raw_volume("v", r#"{"name": "v"}"#) "`name` is not a volume source";
+    set.pod_set_put_raw_volume("v", "[]") "not a JSON object with one member";
+    set.pod_set_put_resource_claim(&resource_claim("A_B", Some("a"), None)) "a DNS label";
+    set.pod_set_put_resource_claim(&resource_claim("gpu", None, None)) "either a ResourceClaim or a ResourceClaimTemplate";
+    set.pod_set_put_resource_claim(&resource_claim("gpu", Some("a"), Some("b"))) "either a ResourceClaim or a ResourceClaimTemplate";
+    set.pod_set_put_devices(&devices("")) "the source must not be empty";
+    set.pod_set_put_devices(&devices("resource/nvidia.com/gpu")) "must not begin with `resource/`";
+    set.pod_set_add_scheduling_gate("") "qualified name";
+    set.pod_set_add_scheduling_gate("a b") "qualified name";
+    set.pod_set_add_scheduling_gate("-a") "qualified name";
+    set.pod_set_add_scheduling_gate("a/b/c") "qualified name";
+    set.pod_set_add_scheduling_gate("UPPER.example.com/a") "qualified name";
+    set.pod_set_add_scheduling_gate("a/") "qualified name";
+    set.pod_set_add_dns_search("") "DNS name";
+    set.pod_set_add_dns_search(".") "DNS name";
+    set.pod_set_add_dns_search("a b") "DNS name";
+    set.pod_set_add_dns_search("-a") "DNS name";
+    set.pod_set_add_dns_search("a..b") "DNS name";
+    set.pod_set_set_fs_group(-1) "from 0 to 2147483647";
+    set.pod_set_set_fs_group(2_147_483_648) "from 0 to 2147483647";
+    set.pod_set_set_raw("restartPolicy", "\"Always\"") "must be `Never` or `OnFailure`";
+    set.pod_set_set_raw("hostname", "\"a\"") "the Job controller sets it";
+    set.pod_set_set_raw("hostNetwork", "{") "not valid JSON";
+    set.pod_set_add_toleration("id", "[]") "not a valid JSON object";
+    set.pod_set_add_toleration("id", "{") "not valid JSON";
+    set.pod_set_add_toleration("id", "{}") "the operator `Exists`";
+    set.pod_set_add_toleration("id", r#"{"key": "a", "operator": "In"}"#) "the operator of a toleration";
+    set.pod_set_add_toleration("id", r#"{"key": "a", "effect": "Never"}"#) "the effect of a toleration";
+    set.pod_set_add_toleration("id", r#"{"operator": "Exists", "value": "a"}"#) "must not have a value";
+    set.pod_set_add_toleration("id", r#"{"key": "a", "tolerationSeconds": 3, "effect": "NoSchedule"}"#) "needs the effect";
+    set.pod_set_add_toleration("id", r#"{"operator": "Exists", "foo": 1}"#) "unknown field `foo` in a toleration; valid fields are key, ";
+    set.pod_set_add_toleration("id", r#"{"key": "a b!!", "operator": "Exists"}"#) "a valid label key";
+    set.pod_set_add_toleration("id", r#"{"key": "k", "operator": 5}"#) "operator: is not a string";
+    set.pod_set_add_toleration("id", r#"{"key": "k", "value": "x y z"}"#) "a valid label value";
+    set.pod_set_add_toleration("id", r#"{"operator": "Exists", "effect": 7}"#) "effect: is not a string";
+    set.pod_set_add_toleration("id", r#"{"key": "a", "operator": "Lt", "value": "abc"}"#) "an integer";
+    set.pod_set_add_toleration("id", r#"{"key": "a", "operator": "Gt", "value": "007"}"#) "an integer";
+    set.pod_set_add_toleration("id", r#"{"operator": "Exists", "tolerationSeconds": "soon", "effect": "NoExecute"}"#) "tolerationSeconds: is not an integer";
+    set.pod_set_add_toleration("An Id", r#"{"operator": "Exists"}"#) "the id";
+    set.pod_set_add_affinity_term("id", "nodeAffinity", "{}") "the list must be";
+    set.pod_set_add_affinity_term("id", "podAffinity/maybe", "{}") "the list must be";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchExpressions": []}"#) "matches no node";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/preferred", r#"{"preference": {}}"#) "`weight`";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/preferred", r#"{"weight": 101, "preference": {}}"#) "`weight`";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/preferred", r#"{"weight": 1}"#) "`preference`";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchExpressions": [{"key": "a", "operator": "Banana"}]}"#) "matchExpressions[0]: the operator must be one of In, ";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchExpressions": [["a", "Exists"]]}"#) "matchExpressions[0]: is not an object";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchExpressions": [{"key": "a", "operator": "Exists"}], "weight": 1}"#) "unknown field `weight`";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchExpressions": [{"key": "a", "operator": "In"}]}"#) "need values";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}"#) "take no values";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1", "2"]}]}"#) "need one value";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required", r#"{"matchFields": [{"key": "spec.taints", "operator": "In", "values": ["a"]}]}"#) "`metadata.name`";
+    set.pod_set_add_affinity_term("id", "nodeAffinity/preferred", r#"{"weight": 1, "preference": {"matchExpressions": [{"key": "a b", "operator": "Exists"}]}}"#) "preference.matchExpressions[0]: the key";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "labelSelector": 7}"#) "labelSelector: is not an object";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}}"#) "labelSelector.matchExpressions[0]: the operator";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "namespaceSelector": {"matchLabels": {"a": 1}}}"#) "namespaceSelector.matchLabels: `a` is not a valid label key";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "namespaces": ["a.b"]}"#) "an invalid namespace name";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "matchLabelKeys": ["a"]}"#) "need `labelSelector`";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"]}"#) "is also in";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": ["a"]}"#) "is also in";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": ""}"#) "`topologyKey`";
+    set.pod_set_add_affinity_term("id", "podAntiAffinity/preferred", r#"{"weight": 1}"#) "`podAffinityTerm`";
+    set.pod_set_add_affinity_term("id", "podAntiAffinity/preferred", r#"{"weight": 1, "podAffinityTerm": {}}"#) "`topologyKey`";
+    set.pod_set_add_affinity_term("An Id", "podAffinity/required", r#"{"topologyKey": "zone"}"#) "the id";
+    node.container_place_first() "only an init container that this plugin added";
+    setup.container_place_first() "only an init container that this plugin added";
+    setup.container_place_before("x") "only an init container that this plugin added";
+    setup.container_place_after("x") "only an init container that this plugin added";
+    node.container_put_env("", "x") "must not be empty";
+    node.container_put_env("A=B", "x") "must not contain `=`";
+    node.container_put_env("A\0", "x") "or a null byte";
+    node.container_default_env("A=B", "x") "must not contain `=`";
+    node.container_put_env_field("A=B", "metadata.name") "must not contain `=`";
+    node.container_put_env_resource("A=B", None, "limits.cpu", None) "must not contain `=`";
+    node.container_put_env_own_config_map("A=B", "-a", "key") "must not contain `=`";
+    node.container_put_env_own_secret("A=B", "-a", "key") "must not contain `=`";
+    node.container_put_env_raw("A=B", r#"{"secretKeyRef": {}}"#) "must not contain `=`";
+    node.container_put_env_raw("RAW", "") "not valid JSON";
+    node.container_put_env_raw("RAW", "[]") "not a JSON object with one member";
+    node.container_put_env_raw("RAW", "{}") "not a JSON object with one member";
+    node.container_put_env_raw("RAW", r#"{"a": 1, "b": 2}"#) "not a JSON object with one member";
+    node.container_put_env_raw("RAW", "null") "not a JSON object with one member";
+    node.container_remove_env("A=B") "must not contain `=`";
+    node.container_put_port(&port(0)) "the number must not be 0";
+    node.container_put_port(&Port { protocol: "HTTP".to_owned(), ..port(80) }) "the protocol must be TCP, UDP or SCTP";
+    node.container_put_port(&Port { host_port: Some(0), ..port(80) }) "the host port must not be 0";
+    node.container_put_port(&Port { host_ip: text("node-1"), ..port(80) }) "`node-1` is not an IP address";
+    node.container_put_mount(&mount("data", "x")) "the path must begin with `/`";
+    node.container_put_mount(&mount("data", "/x:y")) "must not contain `:`";
+    node.container_default_mount(&mount("data", "x")) "the path must begin with `/`";
+    node.container_put_mount(&Mount { sub_path: text("a"), sub_path_expr: text("b"), ..mount("data", "/y") })
+        "`sub-path` and `sub-path-expr` are both set; leave one out";
+    node.container_put_mount(&Mount { sub_path: text("/a"), ..mount("data", "/y") })
+        "`sub-path` is `/a`, which is not a relative path without `..`";
+    node.container_put_mount(&Mount { sub_path_expr: text("a/../b"), ..mount("data", "/y") })
+        "`sub-path-expr` is `a/../b`, which is not a relative path without `..`";
+    node.container_put_mount(&Mount { mount_propagation: text("Both"), ..mount("data", "/y") })
+        "`mount-propagation` is `Both`, which is not one of None, HostToContainer, Bidirectional";
+    node.container_put_mount(&Mount { recursive_read_only: text("Always"), ..mount("data", "/y") })
+        "`recursive-read-only` is `Always`, which is not one of Disabled, IfPossible, Enabled";
+    node.container_put_mount(&Mount { read_only: false, recursive_read_only: text("Enabled"), ..mount("data", "/y") })
+        "a recursive read-only mount must be read-only and must not have a mount propagation";
+    node.container_set_request("cpu", "many") "`many` is not a quantity";
+    node.container_set_limit("cpu", "many") "`many` is not a quantity";
+    node.container_put_resource_claim_use(&ResourceClaimUse { name: "A_B".to_owned(), request: None }) "a DNS label";
+    node.container_add_capability("CAP_IPC_LOCK") "not a Linux capability without `CAP_`";
+    node.container_set_raw("image", "\"a\"") "use `container.set-image`";
+    node.container_set_raw("tty", "{") "not valid JSON";
+    objects.objects_emit("v1/ConfigMap", "Pod", "-a", None) "API version";
+    objects.objects_emit("v1/ConfigMap/", "-a", "-a", None) "API version";
+    objects.objects_emit("", "ConfigMap", "-a", None) "API version";
+    emitted.objects_emit("v1", "ConfigMap", "-a", None) "has already emitted the";
+    config_map.object_set_annotation("trainyard.dev/reports", "x") "that of `report-while`";
+    config_map.object_append("../x", "y") "the key of a ConfigMap or Secret must be";
+    config_map.object_set_body("{}") "has no body";
+    config_map.object_set_type("Opaque") "not a Secret";
+    config_map.object_set_apply("never") "the mode must be one of";
+    config_map.object_report_while("phase/Pending", "x") "has no status";
+    with_data.object_append("binary", "x") "the key already has bytes";
+    with_data.object_set_binary("text", b"x") "the key already has text";
+    secret.object_set_apply("live") "always applied `once`";
+    widget.object_set_body(r#"{"metadata": {"name": "other"}}"#) "contains `metadata`, which only the host sets";
+    widget.object_set_body(r#"{"status": {}}"#) "contains `status`, which only the host sets";
+    widget.object_set_body(r#"{"kind": "Pod"}"#) "contains `kind`, which only the host sets";
+    widget.object_set_body("[]") "not a JSON object";
+    widget.object_append("a", "b") "neither a ConfigMap nor a Secret";
+    widget.object_set_binary("a", b"b") "neither a ConfigMap nor a Secret";
+    with_random.object_append_secret("a", handle::SecretText(0)) "not a Secret";
+    widget.object_set_immutable() "neither a ConfigMap nor a Secret";
+    widget.object_report_while("Pending", "x") "the state must be";
+}
+
+fn emitted(call: &mut Call, on: On) -> Result<handle::Objects, Fault> {
+    config_map(call, on)?;
+    objects(call, on)
+}
+
+fn with_random(call: &mut Call, on: On) -> Result<handle::Object, Fault> {
+    call.objects_random(handle::Objects(0), "a", 16, "hex")?;
+    widget(call, on)
+}
+
+fn with_data(call: &mut Call, on: On) -> Result<handle::Object, Fault> {
+    let object = config_map(call, on)?;
+    call.object_append(object, "text", "a")?;
+    call.object_set_binary(object, "binary", &[0xff])?;
+    Ok(object)
+}
+
+/// Writes that take any text: the API server checks it, or what does not exist is not removed.
+const ANY_TEXT: &str = "info_set_label info_set_annotation pod_set_remove_volume pod_set_remove_resource_claim pod_set_set_pod_label \
+    pod_set_remove_pod_label pod_set_set_pod_annotation pod_set_remove_pod_annotation pod_set_put_node_selector \
+    pod_set_set_priority_class pod_set_set_scheduler_name container_set_image container_set_image_pull_policy container_set_command \
+    container_set_args container_clear_args container_set_working_dir container_set_restart_policy container_remove_mount \
+    container_remove_resource_claim_use";
+
 #[test]
-fn invalid_handle_ends_the_call() {
-    let mut call = call(
-        Phase::Transform,
-        &plugin(&manifest(
-            "p",
-            &[("reads", "pod-sets[*].containers[*].image")],
-        )),
-    );
-    for rep in [77, u32::MAX, 1 << 31 | 77] {
-        for (result, what) in [
-            (
-                call.container_image(handle::Container(rep)).map(drop),
-                "container",
-            ),
-            (call.pod_set_name(handle::PodSet(rep)).map(drop), "pod set"),
-            (
-                call.document_kind(handle::Document(rep), "").map(drop),
-                "document",
-            ),
-            (
-                call.object_set_label(handle::Object(rep), "a", "b"),
-                "object",
-            ),
-        ] {
-            assert_eq!(result, Err(Fault::DeadHandle { what }));
+fn invalid_arguments_end_the_call_before_a_write() {
+    let mut wrong = Vec::new();
+    for (name, run, problem) in REFUSALS {
+        let phase = if name.starts_with("object") {
+            Phase::Build
+        } else {
+            Phase::Transform
+        };
+        let mut call = call(phase, &everything());
+        match run(&mut call, On::Record) {
+            Err(Fault::Argument(reported)) if reported.contains(problem) => {}
+            ended => wrong.push(format!("{name}: {problem}: {ended:?}")),
         }
+        assert!(call.writes().is_empty());
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    for method in METHODS.iter().filter(|method| method.is_write()) {
+        let is_refused = REFUSALS.iter().any(|(name, ..)| *name == method.name);
+        let takes_any = ANY_TEXT.split(' ').any(|name| name == method.name);
+        assert!(
+            is_refused != takes_any,
+            "{}: add a call that is refused to REFUSALS",
+            method.name
+        );
+    }
+}
+
+macro_rules! accepted {
+    ($($on:ident.$method:ident($($arg:expr),*);)+) => { const ACCEPTED: &[Run] = &[$(run!($on.$method($($arg),*)),)+]; };
+}
+
+accepted! {
+    set.pod_set_add_toleration("id", r#"{"key": "example.com/gpu", "value": "", "effect": "NoExecute", "tolerationSeconds": -1}"#);
+    set.pod_set_add_toleration("id", r#"{"key": "a", "operator": "Lt", "value": "-9223372036854775808", "effect": null}"#);
+    set.pod_set_add_toleration("id", r#"{"key": null, "operator": "Exists", "tolerationSeconds": null}"#);
+    set.pod_set_add_affinity_term("id", "nodeAffinity/required",
+        r#"{"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["5"]}], "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-1"]}]}"#);
+    set.pod_set_add_affinity_term("id", "nodeAffinity/preferred", r#"{"weight": 1, "preference": {}}"#);
+    set.pod_set_add_affinity_term("id", "podAntiAffinity/preferred",
+        r#"{"weight": 100, "podAffinityTerm": {"topologyKey": "a/b", "namespaces": ["a"], "namespaceSelector": {}, "labelSelector": {"matchLabels": {"a": ""}, "matchExpressions": [{"key": "b", "operator": "DoesNotExist", "values": []}]}, "matchLabelKeys": ["c"], "mismatchLabelKeys": ["a"]}}"#);
+}
+
+/// Kubernetes accepts these, with `null` for what is absent.
+#[test]
+fn valid_scheduling_terms_are_accepted() {
+    for run in ACCEPTED {
+        run(&mut call(Phase::Transform, &everything()), On::Record).unwrap();
     }
 }
 
 #[test]
-fn mounts_are_validated_as_by_kubernetes() {
-    let claims = [("writes", "pod-sets[node].containers[node].mounts[*]")];
-    let mut call = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
-    let node = container(&mut call, "node", "node");
-    let text = |text: &str| Some(text.to_owned());
-    let expr = Mount {
-        sub_path_expr: text("$(NODE)/a..b"),
-        mount_propagation: text("HostToContainer"),
-        ..mount("data", "/x")
-    };
-    call.container_put_mount(node, &expr).unwrap();
-    assert_eq!(call.container_mounts(node).unwrap().last(), Some(&expr));
-    let plain = mount("data", "/y");
-    for (wrong, reported) in [
-        (
-            Mount {
-                sub_path: text("a"),
-                sub_path_expr: text("b"),
-                ..plain.clone()
-            },
-            "`sub-path` and `sub-path-expr` are both set; leave one out",
-        ),
-        (
-            Mount {
-                sub_path: text("/a"),
-                ..plain.clone()
-            },
-            "`sub-path` is `/a`, which is not a relative path without `..`",
-        ),
-        (
-            Mount {
-                sub_path_expr: text("a/../b"),
-                ..plain.clone()
-            },
-            "`sub-path-expr` is `a/../b`, which is not a relative path without `..`",
-        ),
-        (
-            Mount {
-                mount_propagation: text("Both"),
-                ..plain.clone()
-            },
-            "`mount-propagation` is `Both`, which is not one of None, HostToContainer, Bidirectional",
-        ),
-        (
-            Mount {
-                recursive_read_only: text("Always"),
-                ..plain.clone()
-            },
-            "`recursive-read-only` is `Always`, which is not one of Disabled, IfPossible, Enabled",
-        ),
-        (
-            Mount {
-                read_only: false,
-                recursive_read_only: text("Enabled"),
-                ..plain.clone()
-            },
-            "a recursive read-only mount must be read-only and must not have a mount propagation",
-        ),
-    ] {
-        let fault = call.container_put_mount(node, &wrong).unwrap_err();
-        assert_eq!(fault, Fault::Argument(reported.to_owned()));
+fn invalid_handle_ends_the_call() {
+    for method in METHODS {
+        let what = match method.name.split_once('_').unwrap().0 {
+            "container" => "container",
+            "pod" => "pod set",
+            "document" => "document",
+            "object" => "object",
+            "key" => "key pair",
+            _ => continue,
+        };
+        let mut call = call(method.phase, &everything());
+        assert_eq!(
+            (method.run)(&mut call, On::Nothing),
+            Err(Fault::DeadHandle { what }),
+            "{}",
+            method.name
+        );
     }
+    let mut call = call(Phase::Check, &everything());
+    for number in [u32::MAX, 1 << 31 | 77] {
+        let image = call.container_image(handle::Container(number));
+        assert_eq!(image, Err(Fault::DeadHandle { what: "container" }));
+        let name = call.pod_set_name(handle::PodSet(number));
+        assert_eq!(name, Err(Fault::DeadHandle { what: "pod set" }));
+    }
+}
+
+/// What all methods that take the suffix of a ConfigMap's or Secret's name end with.
+fn use_name(transform: &mut Call, build: &mut Call, suffix: &str) -> Vec<Fault> {
+    let (objects, (set, node)) = (handle::Objects(0), set_and_node(transform));
+    let emitted = build.objects_emit(objects, "v1", "ConfigMap", suffix, None);
+    let named = build.objects_name(objects, "v1", "ConfigMap", suffix, None);
+    let ended = [
+        emitted.map(drop),
+        named.map(drop),
+        transform.pod_set_put_own_config_map(set, "v", suffix, None, &[]),
+        transform.pod_set_put_own_secret(set, "v", suffix, None, &[]),
+        transform.container_put_env_own_config_map(node, "E", suffix, "key"),
+        transform.container_put_env_own_secret(node, "E", suffix, "key"),
+    ];
+    ended.into_iter().map(Result::unwrap_err).collect()
 }
 
 /// TrainJob `a` with the suffix `-b-runtime-snapshot` would have the name of TrainJob `a-b`'s snapshot.
@@ -176,23 +360,8 @@ fn reserved_names_are_refused_in_claims_and_calls() {
                 };
                 Call::new(phase, record(), inputs)
             };
-            let mut transform = call(Phase::Transform);
-            let (set, node) = (
-                pod_set(&mut transform, "node"),
-                container(&mut transform, "node", "node"),
-            );
-            let mut build = call(Phase::Build);
-            for refused in [
-                build
-                    .objects_emit(handle::Objects(0), "v1", "ConfigMap", suffix, None)
-                    .map(drop),
-                build
-                    .objects_name(handle::Objects(0), "v1", "ConfigMap", suffix, None)
-                    .map(drop),
-                transform.pod_set_put_own_config_map(set, "v", suffix, None, &[]),
-                transform.container_put_env_own_config_map(node, "E", suffix, "key"),
-            ] {
-                let fault = refused.unwrap_err();
+            let (mut transform, mut build) = (call(Phase::Transform), call(Phase::Build));
+            for fault in use_name(&mut transform, &mut build, suffix) {
                 let Fault::Reserved { name, .. } = &fault else {
                     panic!("{job} {suffix}: {fault}")
                 };
@@ -229,10 +398,7 @@ fn mount_paths_are_compared_as_paths() {
         };
         record.write(place, Some(written.into()), Owner::Patch);
         let mut call = call_over(Phase::Transform, &plugin, record, 1, config);
-        let (set, node) = (
-            pod_set(&mut call, "node"),
-            container(&mut call, "node", "node"),
-        );
+        let (set, node) = set_and_node(&mut call);
         call.pod_set_put_empty_dir(set, "v", None, None).unwrap();
         (call, node)
     };
@@ -280,7 +446,6 @@ fn only_objects_outside_the_core_group_have_no_suffix() {
         &[
             ("writes", "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]"),
             ("writes", "objects[v1/ConfigMap/*]"),
-            ("writes", "pod-sets[*].volumes[v]"),
         ],
     ));
     let objects = handle::Objects(0);
@@ -290,21 +455,16 @@ fn only_objects_outside_the_core_group_have_no_suffix() {
     assert_eq!(name, Ok(job.clone()));
     let group = build.objects_emit(objects, GROUP, "PodGroup", "", None);
     assert_eq!(build.object_name(group.unwrap()), Ok(job));
-    let mut transform = call(Phase::Transform, &plugin);
-    let set = pod_set(&mut transform, "node");
-    for refused in [
-        build
-            .objects_emit(objects, "v1", "ConfigMap", "", None)
-            .map(drop),
-        transform
-            .objects_name(objects, "v1", "ConfigMap", "", None)
-            .map(drop),
-        transform.pod_set_put_own_config_map(set, "v", "", None, &[]),
-    ] {
-        let fault = refused.unwrap_err();
-        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
-        let rule = "or be empty for a kind outside the core group";
-        assert!(fault.to_string().contains(rule), "{fault}");
+    for suffix in ["", "other-job", "-A", "-a/b"] {
+        for fault in use_name(
+            &mut call(Phase::Transform, &plugin),
+            &mut call(Phase::Build, &plugin),
+            suffix,
+        ) {
+            assert!(matches!(fault, Fault::Argument(_)), "{suffix}: {fault}");
+            let rule = "or be empty for a kind outside the core group";
+            assert!(fault.to_string().contains(rule), "{suffix}: {fault}");
+        }
     }
     // A claim without a suffix covers no name with one.
     let other = build.objects_emit(objects, GROUP, "PodGroup", "-a", None);
@@ -312,47 +472,14 @@ fn only_objects_outside_the_core_group_have_no_suffix() {
 }
 
 #[test]
-fn objects_must_have_the_claimed_kind() {
-    let plugin = plugin(&manifest("p", &[("writes", "objects[v1/ConfigMap/*]")]));
-    let mut call = call(Phase::Build, &plugin);
+fn emitted_objects_have_the_content_that_was_set() {
+    let mut call = call_with(Phase::Build, &[("writes", "objects[v1/ConfigMap/*]")]);
     let other = call.objects_emit(handle::Objects(0), "apps/v1", "Widget", "-a", None);
     assert!(matches!(other, Err(Fault::NotClaimed { .. })), "{other:?}");
-    for (version, kind) in [
-        ("v1/ConfigMap", "Pod"),
-        ("v1/ConfigMap/", "-a"),
-        ("", "ConfigMap"),
-    ] {
-        let fault = call
-            .objects_emit(handle::Objects(0), version, kind, "-a", None)
-            .unwrap_err();
-        assert!(
-            matches!(fault, Fault::Argument(_) | Fault::NotClaimed { .. }),
-            "{version} {kind}: {fault}"
-        );
-    }
-    let object = call
-        .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
-        .unwrap();
-    let again = call
-        .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
-        .unwrap_err();
-    assert!(again.to_string().contains("already"), "{again}");
+    let object = config_map(&mut call, On::Record).unwrap();
     call.object_append(object, "a.sh", "echo ").unwrap();
     call.object_append(object, "a.sh", "hi").unwrap();
     call.object_set_binary(object, "b", &[0xff]).unwrap();
-    for fault in [
-        call.object_append(object, "b", "x"),
-        call.object_set_binary(object, "a.sh", b"x"),
-        call.object_append(object, "../x", "y"),
-    ] {
-        assert!(matches!(fault, Err(Fault::Argument(_))));
-    }
-    for fault in [
-        call.object_set_body(object, "{}"),
-        call.object_set_type(object, "Opaque"),
-    ] {
-        assert!(matches!(fault, Err(Fault::Argument(_))), "{fault:?}");
-    }
     let objects = call.finish().objects;
     assert_eq!((objects.len(), objects[0].name.as_str()), (1, "llama-a"));
     assert_eq!(objects[0].text("a.sh"), Some("echo hi"));
@@ -360,47 +487,39 @@ fn objects_must_have_the_claimed_kind() {
 }
 
 #[test]
-fn devices_can_be_set_for_the_plugins_own_sources_only() {
-    let plugin = plugin(&manifest("p", &[("writes", "pod-sets[*].devices[*]")]));
-    let mut call = call(Phase::Transform, &plugin);
-    let set = pod_set(&mut call, "node");
-    let devices = |source: &str| Devices {
-        source: source.to_owned(),
-        count: Some(4),
-        accelerator: true,
-    };
-    for source in ["", "resource/nvidia.com/gpu"] {
-        let fault = call.pod_set_put_devices(set, &devices(source)).unwrap_err();
-        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
-    }
-    call.pod_set_put_devices(set, &devices("resource-claim/gpu/a"))
-        .unwrap();
-}
-
-#[test]
-fn resource_claims_have_exactly_one_source() {
-    let claims = [("writes", "pod-sets[*].resource-claims[*]")];
-    let plugin = plugin(&manifest("p", &claims));
-    let mut call = call(Phase::Transform, &plugin);
-    let set = pod_set(&mut call, "node");
-    let claim = |claim: Option<&str>, template: Option<&str>| PodResourceClaim {
-        name: "gpu".to_owned(),
-        resource_claim: claim.map(str::to_owned),
-        resource_claim_template: template.map(str::to_owned),
-    };
-    for (one, other) in [(None, None), (Some("a"), Some("b"))] {
-        let fault = call
-            .pod_set_put_resource_claim(set, &claim(one, other))
-            .unwrap_err();
-        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
-    }
-    let made = claim(Some("a"), None);
+fn written_lists_are_read_back() {
+    let mut call = call(Phase::Transform, &everything());
+    let (set, node) = set_and_node(&mut call);
+    let made = resource_claim("gpu", None, Some("b"));
     call.pod_set_put_resource_claim(set, &made).unwrap();
-    let other = claim(None, Some("b"));
-    call.pod_set_put_resource_claim(set, &other).unwrap();
-    assert_eq!(call.pod_set_resource_claims(set).unwrap(), [other]);
+    assert_eq!(call.pod_set_resource_claims(set).unwrap(), [made]);
     call.pod_set_remove_resource_claim(set, "gpu").unwrap();
     assert!(call.pod_set_resource_claims(set).unwrap().is_empty());
+    // With a dot at the end or without, it is one domain.
+    for domain in ["b.example", "a.example.", "b.example.", "a.example"] {
+        call.pod_set_add_dns_search(set, domain).unwrap();
+    }
+    assert_eq!(
+        call.pod_set_dns_searches(set).unwrap(),
+        ["b.example", "a.example"]
+    );
+    assert_eq!(
+        (call.pod_set_fs_group(set), call.pod_set_backoff_limit(set)),
+        (Ok(None), Ok(None))
+    );
+    call.pod_set_set_fs_group(set, 0).unwrap();
+    call.pod_set_set_backoff_limit(set, 0).unwrap();
+    assert_eq!(
+        (call.pod_set_fs_group(set), call.pod_set_backoff_limit(set)),
+        (Ok(Some(0)), Ok(Some(0)))
+    );
+    let expr = Mount {
+        sub_path_expr: text("$(NODE)/a..b"),
+        mount_propagation: text("HostToContainer"),
+        ..mount("data", "/x")
+    };
+    call.container_put_mount(node, &expr).unwrap();
+    assert_eq!(call.container_mounts(node).unwrap().last(), Some(&expr));
 }
 
 #[test]
@@ -422,256 +541,6 @@ fn parsing_json_is_metered() {
     call.context_parse_json(context, &format!("[{}[]]", "[],".repeat(1_000)))
         .unwrap();
     assert!(call.meter().bytes() - before > 30_000);
-}
-
-/// What ends a call over an argument.
-fn argument_problem(result: Result<(), Fault>) -> String {
-    match result.unwrap_err() {
-        Fault::Argument(problem) => problem,
-        fault => panic!("{fault}"),
-    }
-}
-
-#[test]
-fn scheduling_fields_are_validated_as_by_kubernetes() {
-    let claims = [
-        ("writes", "pod-sets[*].scheduling-gates[*]"),
-        ("writes", "pod-sets[*].tolerations[*]"),
-        ("writes", "pod-sets[*].affinity-terms[*]"),
-    ];
-    let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims)));
-    let set = pod_set(&mut call, "node");
-    for name in ["", "a b", "-a", "a/b/c", "UPPER.example.com/a", "a/"] {
-        let result = call.pod_set_add_scheduling_gate(set, name);
-        assert!(
-            argument_problem(result).contains("qualified name"),
-            "{name}"
-        );
-    }
-    for (json, reported) in [
-        ("[]", "not a valid JSON object"),
-        ("{", "not valid JSON"),
-        ("{}", "the operator `Exists`"),
-        (
-            r#"{"key": "a", "operator": "In"}"#,
-            "the operator of a toleration",
-        ),
-        (
-            r#"{"key": "a", "effect": "Never"}"#,
-            "the effect of a toleration",
-        ),
-        (
-            r#"{"operator": "Exists", "value": "a"}"#,
-            "must not have a value",
-        ),
-        (
-            r#"{"key": "a", "tolerationSeconds": 3, "effect": "NoSchedule"}"#,
-            "needs the effect",
-        ),
-        (
-            r#"{"operator": "Exists", "foo": 1}"#,
-            "unknown field `foo` in a toleration; valid fields are key, ",
-        ),
-        (
-            r#"{"key": "a b!!", "operator": "Exists"}"#,
-            "a valid label key",
-        ),
-        (
-            r#"{"key": "k", "operator": 5}"#,
-            "operator: is not a string",
-        ),
-        (r#"{"key": "k", "value": "x y z"}"#, "a valid label value"),
-        (
-            r#"{"operator": "Exists", "effect": 7}"#,
-            "effect: is not a string",
-        ),
-        (
-            r#"{"key": "a", "operator": "Lt", "value": "abc"}"#,
-            "an integer",
-        ),
-        (
-            r#"{"key": "a", "operator": "Gt", "value": "007"}"#,
-            "an integer",
-        ),
-        (
-            r#"{"operator": "Exists", "tolerationSeconds": "soon", "effect": "NoExecute"}"#,
-            "tolerationSeconds: is not an integer",
-        ),
-    ] {
-        let problem = argument_problem(call.pod_set_add_toleration(set, "id", json));
-        assert!(problem.contains(reported), "{json}: {problem}");
-    }
-    let problem =
-        argument_problem(call.pod_set_add_toleration(set, "An Id", r#"{"operator": "Exists"}"#));
-    assert!(problem.contains("the id"), "{problem}");
-    for (at, json, reported) in [
-        ("nodeAffinity", "{}", "the list must be"),
-        ("podAffinity/maybe", "{}", "the list must be"),
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": []}"#,
-            "matches no node",
-        ),
-        (
-            "nodeAffinity/preferred",
-            r#"{"preference": {}}"#,
-            "`weight`",
-        ),
-        (
-            "nodeAffinity/preferred",
-            r#"{"weight": 101, "preference": {}}"#,
-            "`weight`",
-        ),
-        ("nodeAffinity/preferred", r#"{"weight": 1}"#, "`preference`"),
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": [{"key": "a", "operator": "Banana"}]}"#,
-            "matchExpressions[0]: the operator must be one of In, ",
-        ),
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": [["a", "Exists"]]}"#,
-            "matchExpressions[0]: is not an object",
-        ),
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": [{"key": "a", "operator": "Exists"}], "weight": 1}"#,
-            "unknown field `weight`",
-        ),
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": [{"key": "a", "operator": "In"}]}"#,
-            "need values",
-        ),
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}"#,
-            "take no values",
-        ),
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1", "2"]}]}"#,
-            "need one value",
-        ),
-        (
-            "nodeAffinity/required",
-            r#"{"matchFields": [{"key": "spec.taints", "operator": "In", "values": ["a"]}]}"#,
-            "`metadata.name`",
-        ),
-        (
-            "nodeAffinity/preferred",
-            r#"{"weight": 1, "preference": {"matchExpressions": [{"key": "a b", "operator": "Exists"}]}}"#,
-            "preference.matchExpressions[0]: the key",
-        ),
-        (
-            "podAffinity/required",
-            r#"{"topologyKey": "zone", "labelSelector": 7}"#,
-            "labelSelector: is not an object",
-        ),
-        (
-            "podAffinity/required",
-            r#"{"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}}"#,
-            "labelSelector.matchExpressions[0]: the operator",
-        ),
-        (
-            "podAffinity/required",
-            r#"{"topologyKey": "zone", "namespaceSelector": {"matchLabels": {"a": 1}}}"#,
-            "namespaceSelector.matchLabels: `a` is not a valid label key",
-        ),
-        (
-            "podAffinity/required",
-            r#"{"topologyKey": "zone", "namespaces": ["a.b"]}"#,
-            "an invalid namespace name",
-        ),
-        (
-            "podAffinity/required",
-            r#"{"topologyKey": "zone", "matchLabelKeys": ["a"]}"#,
-            "need `labelSelector`",
-        ),
-        (
-            "podAffinity/required",
-            r#"{"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"]}"#,
-            "is also in",
-        ),
-        (
-            "podAffinity/required",
-            r#"{"topologyKey": ""}"#,
-            "`topologyKey`",
-        ),
-        (
-            "podAntiAffinity/preferred",
-            r#"{"weight": 1}"#,
-            "`podAffinityTerm`",
-        ),
-        (
-            "podAntiAffinity/preferred",
-            r#"{"weight": 1, "podAffinityTerm": {}}"#,
-            "`topologyKey`",
-        ),
-    ] {
-        let problem = argument_problem(call.pod_set_add_affinity_term(set, "id", at, json));
-        assert!(problem.contains(reported), "{at} {json}: {problem}");
-    }
-    assert!(call.writes().is_empty());
-    // What Kubernetes takes is taken, with `null` for what is absent.
-    for json in [
-        r#"{"key": "example.com/gpu", "value": "", "effect": "NoExecute", "tolerationSeconds": -1}"#,
-        r#"{"key": "a", "operator": "Lt", "value": "-9223372036854775808", "effect": null}"#,
-        r#"{"key": null, "operator": "Exists", "tolerationSeconds": null}"#,
-    ] {
-        call.pod_set_add_toleration(set, "id", json).unwrap();
-    }
-    for (at, json) in [
-        (
-            "nodeAffinity/required",
-            r#"{"matchExpressions": [{"key": "a", "operator": "Lt", "values": ["5"]}], "matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["node-1"]}]}"#,
-        ),
-        (
-            "nodeAffinity/preferred",
-            r#"{"weight": 1, "preference": {}}"#,
-        ),
-        (
-            "podAntiAffinity/preferred",
-            r#"{"weight": 100, "podAffinityTerm": {"topologyKey": "a/b", "namespaces": ["a"], "namespaceSelector": {}, "labelSelector": {"matchLabels": {"a": ""}, "matchExpressions": [{"key": "b", "operator": "DoesNotExist", "values": []}]}, "matchLabelKeys": ["c"], "mismatchLabelKeys": ["a"]}}"#,
-        ),
-    ] {
-        call.pod_set_add_affinity_term(set, "id", at, json).unwrap();
-    }
-}
-
-#[test]
-fn pod_names_and_groups_are_validated_as_by_kubernetes() {
-    let claims = [
-        ("writes", "pod-sets[*].dns-searches[*]"),
-        ("reads", "pod-sets[*].dns-searches[#]"),
-        ("writes", "pod-sets[*].fs-group"),
-        ("writes", "pod-sets[*].backoff-limit"),
-    ];
-    let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims)));
-    let set = pod_set(&mut call, "node");
-    for domain in ["", ".", "a b", "-a", "a..b"] {
-        let problem = argument_problem(call.pod_set_add_dns_search(set, domain));
-        assert!(problem.contains("DNS name"), "{domain}: {problem}");
-    }
-    // With a dot at the end or without, it is one domain.
-    for domain in ["b.example", "a.example.", "b.example.", "a.example"] {
-        call.pod_set_add_dns_search(set, domain).unwrap();
-    }
-    assert_eq!(
-        call.pod_set_dns_searches(set).unwrap(),
-        ["b.example", "a.example"]
-    );
-    for gid in [-1, 2_147_483_648] {
-        assert!(argument_problem(call.pod_set_set_fs_group(set, gid)).contains("2147483647"));
-    }
-    assert_eq!(call.pod_set_fs_group(set), Ok(None));
-    call.pod_set_set_fs_group(set, 0).unwrap();
-    assert_eq!(call.pod_set_fs_group(set), Ok(Some(0)));
-    let problem = argument_problem(call.pod_set_set_backoff_limit(set, 2_147_483_648));
-    assert!(problem.contains("2147483647"), "{problem}");
-    assert_eq!(call.pod_set_backoff_limit(set), Ok(None));
-    call.pod_set_set_backoff_limit(set, 0).unwrap();
-    assert_eq!(call.pod_set_backoff_limit(set), Ok(Some(0)));
 }
 
 #[test]
@@ -698,20 +567,11 @@ fn hostlist_names_pods_job_by_job() {
 
 #[test]
 fn control_characters_in_faults_are_escaped() {
-    let mut call = call(Phase::Transform, &plugin(&manifest("p", &[])));
+    let mut call = call_with(Phase::Transform, &[]);
     let node = container(&mut call, "node", "node");
     let name = format!("A\u{1b}[31m\u{202e}{}", "x".repeat(5000));
     let fault = call.container_put_env(node, &name, "1").unwrap_err();
-    assert!(
-        matches!(
-            &fault,
-            Fault::NotClaimed {
-                verb: Verb::Write,
-                ..
-            }
-        ),
-        "{fault}"
-    );
+    assert_eq!(missing_claim(&fault).0, "writes");
     let message = fault.to_string();
     assert!(
         !message.contains(['\u{1b}', '\u{202e}']) && message.len() < 4096,

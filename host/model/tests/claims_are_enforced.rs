@@ -1,15 +1,5 @@
 //! Every access needs its claim, which is checked on every call.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
@@ -20,43 +10,37 @@ use trainyard_model::{
 };
 
 use crate::common::{
-    self, call, call_over, container, manifest, methods::METHODS, missing_claim, mount, plugin,
-    pod_set, record, with,
+    call, call_over, call_with, container, manifest,
+    methods::{METHODS, Method, On, node},
+    missing_claim, mount, plugin, pod_set, record, with,
 };
 
 const NODE: &str = "pod-sets[node].containers[node]";
 
-#[test]
-fn every_method_succeeds_with_its_claims() {
-    for method in METHODS {
-        let plugin = plugin(&manifest("p", method.claims));
-        let mut call = call(method.phase, &plugin);
-        (method.run)(&mut call).unwrap_or_else(|fault| panic!("{}: {fault}", method.name));
-    }
+fn try_with(method: &Method, phase: Phase, claims: &[(&str, &str)], on: On) -> Result<(), Fault> {
+    (method.run)(&mut call_with(phase, claims), on)
 }
 
 #[test]
-fn missing_claim_ends_the_call_and_is_named() {
+fn methods_need_each_of_their_claims_and_no_others() {
     for method in METHODS {
+        let (name, claims) = (method.name, method.all_claims());
+        let all = try_with(method, method.phase, &claims, On::Record);
+        all.unwrap_or_else(|fault| panic!("{name}: {fault}"));
         for missing in method.claims {
-            let others: Vec<_> = method
-                .claims
-                .iter()
-                .copied()
-                .filter(|claim| claim != missing)
-                .collect();
-            let mut call = call(method.phase, &plugin(&manifest("p", &others)));
-            let fault = (method.run)(&mut call).unwrap_err();
+            let mut others = claims.clone();
+            others.retain(|claim| claim != missing);
+            let mut call = call_with(method.phase, &others);
+            let fault = (method.run)(&mut call, On::Record).unwrap_err();
             let (list, path) = missing_claim(&fault);
-            assert_eq!((list, path.as_str()), *missing, "{}", method.name);
+            assert_eq!((list, path.as_str()), *missing, "{name}");
+            assert!(call.writes().is_empty());
+            // The manifest takes what the message prints, and then the method succeeds.
             let message = fault.to_string();
             let (list, claim) = pasted(&message);
-            assert!(call.writes().is_empty());
-            // What the message prints is what the manifest takes, and what lets the method go.
-            let all: Vec<_> = others.into_iter().chain([(list, &*claim)]).collect();
-            let plugin = plugin(&manifest("p", &all));
-            (method.run)(&mut common::call(method.phase, &plugin))
-                .unwrap_or_else(|fault| panic!("{}: {message}: {fault}", method.name));
+            others.push((list, &claim));
+            let all = try_with(method, method.phase, &others, On::Record);
+            all.unwrap_or_else(|fault| panic!("{name}: {message}: {fault}"));
         }
     }
 }
@@ -71,135 +55,83 @@ fn pasted(message: &str) -> (&'static str, String) {
     (list, serde_json::from_str(claim).unwrap())
 }
 
+macro_rules! suggestions {
+    ($([$($claimed:literal),*] $on:ident in $set:literal $method:ident($($arg:expr),*) => $wanted:literal;)+) => {
+        const SUGGESTIONS: &[(&[&str], &str, Suggested, &str)] = &[$((
+            &[$($claimed),*], $set, |call, set| { let handle = $on(call, set); call.$method(handle, $($arg),*).map(drop) }, $wanted,
+        ),)+];
+    };
+}
+
+type Suggested = fn(&mut Call, &str) -> Result<(), Fault>;
+
+suggestions! {
+    [] main in "node" container_put_env("A", "1") => "pod-sets[@nodes].containers[node].env[A]";
+    [] main in "launcher" container_put_env("A", "1") => "pod-sets[launcher].containers[node].env[A]";
+    [] main in "node" container_put_env("A[b]", "1") => "pod-sets[@nodes].containers[node].env[\"A[b]\"]";
+    ["pod-sets[node].volumes[x]"] main in "node" container_put_env("A", "1") => "pod-sets[node].containers[node].env[A]";
+    ["pod-sets[*].volumes[x]"] pod_set in "launcher" pod_set_set_pod_label("app", "1") => "pod-sets[*].pod-labels[app]";
+    ["pod-sets[*].containers[@base].args"] main in "node" container_put_env("A", "1") => "pod-sets[*].containers[@base].env[A]";
+    ["pod-sets[*].containers[side].args"] main in "node" container_put_env("A", "1") => "pod-sets[*].containers[node].env[A]";
+    ["pod-sets[$config./job].volumes[x]"] pod_set in "node" pod_set_set_pod_label("app", "1") => "pod-sets[$config./job].pod-labels[app]";
+    ["pod-sets[$config./job].volumes[x]"] pod_set in "launcher" pod_set_set_pod_label("app", "1") => "pod-sets[launcher].pod-labels[app]";
+    [] main in "node" container_put_mount(&mount("data", "/data//x/")) => "pod-sets[@nodes].containers[node].mounts[$config./nested/path]";
+    [] main in "node" container_env_names() => "pod-sets[@nodes].containers[node].env[#]";
+    ["pod-sets[*].volumes[x]"] main in "node" container_mounts() => "pod-sets[*].containers[node].mounts[*]";
+}
+
+fn main(call: &mut Call, pod_set: &str) -> handle::Container {
+    container(call, pod_set, "node")
+}
+
 #[test]
 fn suggested_claim_follows_the_spelling_of_existing_claims() {
-    type Method = fn(&mut Call, handle::PodSet, handle::Container) -> Result<(), Fault>;
-    let put_env: Method = |call, _, node| call.container_put_env(node, "A", "1");
-    let put_env_in_words: Method = |call, _, node| call.container_put_env(node, "A[b]", "1");
-    let put_label: Method = |call, set, _| call.pod_set_set_pod_label(set, "app", "1");
-    let read_keys: Method = |call, _, node| call.container_env_names(node).map(drop);
-    let read_all: Method = |call, _, node| call.container_mounts(node).map(drop);
-    let put_mount: Method =
-        |call, _, node| call.container_put_mount(node, &mount("data", "/data//x/"));
-    let config =
-        || json!({"job": "node", "nested": {"path": "/data/x"}, "list": ["A"], "a]b": "A"});
-    for (others, pod_set_name, method, wanted) in [
-        (
-            &[][..],
-            "node",
-            put_env,
-            "pod-sets[@nodes].containers[node].env[A]",
-        ),
-        (
-            &[],
-            "launcher",
-            put_env,
-            "pod-sets[launcher].containers[node].env[A]",
-        ),
-        (
-            &[],
-            "node",
-            put_env_in_words,
-            "pod-sets[@nodes].containers[node].env[\"A[b]\"]",
-        ),
-        (
-            &["pod-sets[node].volumes[x]"],
-            "node",
-            put_env,
-            "pod-sets[node].containers[node].env[A]",
-        ),
-        (
-            &["pod-sets[*].volumes[x]"],
-            "launcher",
-            put_label,
-            "pod-sets[*].pod-labels[app]",
-        ),
-        (
-            &["pod-sets[*].containers[@base].args"],
-            "node",
-            put_env,
-            "pod-sets[*].containers[@base].env[A]",
-        ),
-        (
-            &["pod-sets[*].containers[side].args"],
-            "node",
-            put_env,
-            "pod-sets[*].containers[node].env[A]",
-        ),
-        (
-            &["pod-sets[$config./job].volumes[x]"],
-            "node",
-            put_label,
-            "pod-sets[$config./job].pod-labels[app]",
-        ),
-        (
-            &["pod-sets[$config./job].volumes[x]"],
-            "launcher",
-            put_label,
-            "pod-sets[launcher].pod-labels[app]",
-        ),
-        (
-            &[],
-            "node",
-            put_mount,
-            "pod-sets[@nodes].containers[node].mounts[$config./nested/path]",
-        ),
-        (
-            &[],
-            "node",
-            read_keys,
-            "pod-sets[@nodes].containers[node].env[#]",
-        ),
-        (
-            &["pod-sets[*].volumes[x]"],
-            "node",
-            read_all,
-            "pod-sets[*].containers[node].mounts[*]",
-        ),
-    ] {
-        let claims: Vec<_> = others.iter().map(|claim| ("writes", *claim)).collect();
+    let config = json!({"job": "node", "nested": {"path": "/data/x"}, "list": ["A"], "a]b": "A"});
+    for (claims, pod_set, method, wanted) in SUGGESTIONS {
+        let mut claims: Vec<_> = claims.iter().map(|claim| ("writes", *claim)).collect();
         let run = |claims: &[(&str, &str)]| {
             let plugin = plugin(&manifest("p", claims));
-            let mut call = call_over(Phase::Transform, &plugin, record(), 0, config());
-            let set = pod_set(&mut call, pod_set_name);
-            let node = container(&mut call, pod_set_name, "node");
-            method(&mut call, set, node)
+            let mut call = call_over(Phase::Transform, &plugin, record(), 0, config.clone());
+            method(&mut call, pod_set)
         };
         let message = run(&claims).unwrap_err().to_string();
         let (list, claim) = pasted(&message);
-        assert_eq!(claim, wanted, "{message}");
-        let all: Vec<_> = claims.into_iter().chain([(list, &*claim)]).collect();
-        run(&all).unwrap_or_else(|fault| panic!("{message}: {fault}"));
+        assert_eq!(claim, *wanted, "{message}");
+        claims.push((list, &claim));
+        run(&claims).unwrap_or_else(|fault| panic!("{message}: {fault}"));
     }
 }
 
 /// Reads of the record are claimed for transform only, and what a write claim names may be read.
 #[test]
 fn reads_after_transform_need_no_claim() {
-    let reads = METHODS.iter().filter(|m| {
-        m.claims
-            .iter()
-            .all(|(list, path)| *list == "reads" && is_of_record(path))
-    });
-    assert!(reads.clone().count() > 20);
-    for method in reads {
-        for phase in [Phase::Build, Phase::Check] {
-            (method.run)(&mut call(phase, &plugin(&manifest("p", &[])))).unwrap();
+    let mut reads = 0;
+    for method in METHODS {
+        let mut claims = method.claims.iter();
+        if method.claims.is_empty()
+            || !claims.all(|(list, path)| *list == "reads" && is_of_record(path))
+        {
+            continue;
         }
-        let keyed = method.claims.iter().all(|(_, path)| !path.ends_with("[#]"));
-        if keyed && !method.name.contains("devices") && !is_derived(method.name) {
+        reads += 1;
+        for phase in [Phase::Build, Phase::Check] {
+            try_with(method, phase, &[], On::Record).unwrap();
+        }
+        let is_keyed = method.claims.iter().all(|(_, path)| !path.ends_with("[#]"));
+        let is_derived = matches!(
+            method.name,
+            "pod_set_devices" | "pod_set_accelerators" | "pod_set_processes"
+        );
+        if is_keyed && !is_derived {
             let writes: Vec<_> = method
                 .claims
                 .iter()
                 .map(|(_, path)| ("writes", *path))
                 .collect();
-            (method.run)(&mut call(
-                Phase::Transform,
-                &plugin(&manifest("p", &writes)),
-            ))
-            .unwrap();
+            try_with(method, Phase::Transform, &writes, On::Record).unwrap();
         }
     }
+    assert!(reads > 20, "{reads}");
 }
 
 fn is_of_record(path: &str) -> bool {
@@ -208,19 +140,15 @@ fn is_of_record(path: &str) -> bool {
         .any(|of| path.starts_with(of))
 }
 
-fn is_derived(name: &str) -> bool {
-    matches!(name, "pod-set.accelerators" | "pod-set.processes")
-}
-
 #[test]
 fn job_spec_and_lookups_need_claims_in_every_phase() {
-    for method in METHODS
-        .iter()
-        .filter(|m| !m.claims.iter().any(|(_, path)| is_of_record(path)))
-    {
+    for method in METHODS {
+        if method.claims.is_empty() || method.claims.iter().any(|(_, path)| is_of_record(path)) {
+            continue;
+        }
         for phase in Phase::ALL {
-            (method.run)(&mut call(phase, &plugin(&manifest("p", method.claims)))).unwrap();
-            let fault = (method.run)(&mut call(phase, &plugin(&manifest("p", &[])))).unwrap_err();
+            try_with(method, phase, method.claims, On::Record).unwrap();
+            let fault = try_with(method, phase, &[], On::Record).unwrap_err();
             assert_eq!(missing_claim(&fault).1, method.claims[0].1);
         }
     }
@@ -229,250 +157,147 @@ fn job_spec_and_lookups_need_claims_in_every_phase() {
 #[test]
 fn pointer_claim_covers_its_subtree_only() {
     let read = |claim: &str, at: &str| {
-        let mut call = call(Phase::Check, &plugin(&manifest("p", &[("reads", claim)])));
+        let mut call = call_with(Phase::Check, &[("reads", claim)]);
         let spec = call.job_spec(handle::Job(0)).unwrap();
         call.document_json(spec, at)
     };
-    assert_eq!(
-        read("job[/trainer]", "/trainer/numNodes"),
-        Ok(Some("4".to_owned()))
-    );
-    assert_eq!(
-        read("job[\"\"]", "/trainer/numNodes"),
-        Ok(Some("4".to_owned()))
-    );
-    for at in ["", "/train", "/trainers", "/trainer2/x"] {
-        let fault = read("job[/trainer]", at).unwrap_err();
-        let (list, path) = missing_claim(&fault);
-        assert_eq!(list, "reads");
-        assert!(
-            read(&path, at).is_ok(),
-            "the missing claim is printed as the manifest takes it: {path}"
-        );
+    for claim in ["job[/trainer]", "job[\"\"]"] {
+        assert_eq!(read(claim, "/trainer/numNodes"), Ok(Some("4".to_owned())));
     }
-    for no_pointer in ["trainer", "/a~b", "/a~"] {
-        let fault = read("job[\"\"]", no_pointer).unwrap_err();
-        assert!(fault.to_string().contains("RFC 6901"), "{fault}");
+    for at in ["", "/train", "/trainers", "/trainer2/x"] {
+        let (list, path) = missing_claim(&read("job[/trainer]", at).unwrap_err());
+        assert_eq!(list, "reads");
+        // The missing claim is printed as the manifest takes it.
+        assert!(read(&path, at).is_ok(), "{path}");
     }
 }
 
 #[test]
-fn missing_lookups_are_requested_and_secrets_are_withheld() {
-    let claims = [("reads", "lookups[*]")];
-    let mut call = call(Phase::Build, &plugin(&manifest("p", &claims)));
-    assert!(
-        call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "known")
-            .unwrap()
-            .is_some()
-    );
+fn missing_lookups_are_requested() {
+    let mut call = call_with(Phase::Build, &[("reads", "lookups[*]")]);
+    let mut look_up = |name| call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", name);
+    assert!(look_up("known").unwrap().is_some());
     let key = LookupKey::Object(ObjectKey::new("v1", "ConfigMap", "other"));
-    assert_eq!(
-        call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "other"),
-        Err(Fault::Missing(key))
-    );
-    for (version, kind) in [("v1", "Secret"), ("v1", "SECRET"), ("v2", "Secret")] {
-        let fault = call.lookups_get(handle::Lookups(0), version, kind, "x");
-        let fault = fault.unwrap_err().to_string();
-        assert!(fault.contains("cannot look up Secrets"), "{fault}");
-    }
-    assert!(
-        call.lookups_get(
-            handle::Lookups(0),
-            "v1",
-            "ConfigMap",
-            "another-runtime-snapshot"
-        )
-        .unwrap_err()
-        .to_string()
-        .contains("cannot look up runtime snapshots of TrainJobs")
-    );
-    // No text passes for another key of the claim, or for another path of the API server.
-    for (version, kind, name) in [
-        ("v1/ConfigMap/", "x", "y"),
-        ("v1", "ConfigMap", "../secrets/x"),
-        ("v1", "ConfigMap", "*"),
-        ("v1", "ConfigMap", ".."),
-        ("v1", "ConfigMap", ""),
-        ("v1", "ConfigMap/a", "x"),
-        ("v1", "CONFIGMAP", "x"),
-        ("a/b/c", "Kind", "x"),
-    ] {
-        let fault = call
-            .lookups_get(handle::Lookups(0), version, kind, name)
-            .unwrap_err();
-        assert!(
-            matches!(fault, Fault::Argument(_)),
-            "{version} {kind} {name}: {fault}"
-        );
-    }
+    assert_eq!(look_up("other"), Err(Fault::Missing(key)));
 }
 
 #[test]
 fn claim_on_a_kind_allows_asking_whether_it_is_served() {
-    for claim in [
-        "lookups[v1/ConfigMap/*]",
-        "lookups[v1/ConfigMap/#]",
-        "lookups[*]",
-    ] {
-        let mut call = call(
-            Phase::Transform,
-            &plugin(&manifest("p", &[("reads", claim)])),
-        );
-        assert_eq!(
-            call.lookups_served(handle::Lookups(0), "v1", "ConfigMap"),
-            Ok(true),
-            "{claim}"
-        );
+    let lookups = handle::Lookups(0);
+    for claim in ["[v1/ConfigMap/*]", "[v1/ConfigMap/#]", "[*]"] {
+        let claim = format!("lookups{claim}");
+        let mut call = call_with(Phase::Transform, &[("reads", &claim)]);
+        let served = call.lookups_served(lookups, "v1", "ConfigMap");
+        assert_eq!(served, Ok(true), "{claim}");
     }
-    let mut call = call(
-        Phase::Transform,
-        &plugin(&manifest("p", &[("reads", "lookups[v1/ConfigMap/a*]")])),
-    );
-    let fault = call
-        .lookups_all(handle::Lookups(0), "v1", "ConfigMap")
-        .unwrap_err();
-    assert_eq!(
-        missing_claim(&fault),
-        ("reads", "lookups[v1/ConfigMap/*]".to_owned())
-    );
+    let mut call = call_with(Phase::Transform, &[("reads", "lookups[v1/ConfigMap/a*]")]);
+    let fault = call.lookups_all(lookups, "v1", "ConfigMap").unwrap_err();
+    let missing = "lookups[v1/ConfigMap/*]".to_owned();
+    assert_eq!(missing_claim(&fault), ("reads", missing));
 }
 
 #[test]
-fn record_is_writable_in_transform_only() {
-    let writes = METHODS.iter().filter(|m| {
-        m.phase == Phase::Transform && m.claims.iter().any(|(list, _)| *list != "reads")
-    });
-    for method in writes {
-        for phase in [Phase::Build, Phase::Check] {
-            let fault =
-                (method.run)(&mut call(phase, &plugin(&manifest("p", method.claims)))).unwrap_err();
-            assert!(
-                matches!(fault, Fault::WrongPhase { .. }),
-                "{} in {phase}: {fault}",
-                method.name
-            );
+fn record_and_objects_are_writable_in_one_phase_only() {
+    for method in METHODS.iter().filter(|method| method.is_write()) {
+        for phase in Phase::ALL
+            .into_iter()
+            .filter(|phase| *phase != method.phase)
+        {
+            let what = if method.phase == Phase::Build {
+                "emit objects"
+            } else {
+                "write the record"
+            };
+            let fault = try_with(method, phase, &method.all_claims(), On::Record).unwrap_err();
+            assert_eq!(fault, Fault::WrongPhase { what, phase }, "{}", method.name);
         }
-    }
-    let plugin = plugin(&manifest("p", &[("writes", "objects[v1/ConfigMap/-a]")]));
-    for phase in [Phase::Transform, Phase::Check] {
-        let fault = call(phase, &plugin)
-            .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
-            .unwrap_err();
-        assert_eq!(fault.to_string(), format!("cannot emit objects in {phase}"));
     }
 }
 
 #[test]
 fn base_is_readable_without_claims_and_read_only() {
-    let writes = [
-        ("writes", "labels[*]"),
-        ("writes", "pod-sets[*].containers[*].env[*]"),
-        ("writes", "pod-sets[*].volumes[*]"),
-    ];
-    let mut call = call(Phase::Transform, &plugin(&manifest("p", &writes)));
-    let (base, info) = (
-        call.context_base(Call::CONTEXT).unwrap(),
-        call.context_info(Call::CONTEXT).unwrap(),
-    );
-    let set = call.info_pod_set(base, "node").unwrap().unwrap();
-    let containers = call.pod_set_containers(set).unwrap();
-    let node = call.pod_set_container(set, "node").unwrap().unwrap();
-    assert!(containers.contains(&node));
-    call.info_set_label(info, "team", "changed").unwrap();
-    assert_eq!(call.info_label(base, "team"), Ok(Some("ml".to_owned())));
-    assert_eq!(
-        call.container_image(node),
-        Ok(Some("registry.example.com/base:1".to_owned()))
-    );
-    assert_eq!(call.pod_set_processes(set), Ok(Some(8)));
-    for written in [
-        call.info_set_label(base, "a", "b"),
-        call.container_put_env(node, "A", "b"),
-        call.pod_set_put_empty_dir(set, "x", None, None),
-        call.container_set_image(node, "x"),
-    ] {
-        assert_eq!(written, Err(Fault::BaseWritten));
+    for method in METHODS.iter().filter(|method| method.is_of_record()) {
+        let is_write = method.value.is_some() || method.is_write();
+        let mut claims = method.all_claims();
+        claims.retain(|(_, path)| is_write || path.starts_with("lookups["));
+        let ended = try_with(method, Phase::Transform, &claims, On::Base);
+        let expected = if is_write {
+            Err(Fault::BaseWritten)
+        } else {
+            Ok(())
+        };
+        assert_eq!(ended, expected, "{}", method.name);
     }
-    assert_eq!(
-        call.pod_set_add_container(set, "x", "y"),
-        Err(Fault::BaseWritten)
-    );
+    let mut call = call_with(Phase::Transform, &[("writes", "labels[team]")]);
+    let base = call.context_base(Call::CONTEXT).unwrap();
+    let set = call.info_pod_set(base, "node").unwrap().unwrap();
+    let node = call.pod_set_container(set, "node").unwrap().unwrap();
+    assert!(call.pod_set_containers(set).unwrap().contains(&node));
+    call.info_set_label(handle::Info(0), "team", "changed")
+        .unwrap();
+    assert_eq!(call.info_label(base, "team"), Ok(Some("ml".to_owned())));
+    let image = "registry.example.com/base:1".to_owned();
+    assert_eq!(call.container_image(node), Ok(Some(image)));
+    assert_eq!(call.pod_set_processes(set), Ok(Some(8)));
 }
 
+/// What affects more than the container. The volume of the mount is not the plugin's own.
+const BEYOND: [&str; 5] = [
+    "container_set_raw",
+    "container_add_capability",
+    "container_put_env_raw",
+    "container_put_mount",
+    "container_default_mount",
+];
+
+/// In its own container, a plugin needs claims only for what affects more than the container.
 #[test]
 fn added_containers_are_writable_by_their_plugin_only() {
-    let claims = [("creates", "pod-sets[node].init-containers[fetch]")];
-    let mut own = call(Phase::Transform, &plugin(&manifest("p", &claims)));
-    let set = pod_set(&mut own, "node");
-    let added = own
-        .pod_set_add_init_container(set, "fetch", "image")
-        .unwrap();
+    let created = [
+        ("creates", "pod-sets[node].containers[own]"),
+        ("creates", "pod-sets[node].init-containers[own]"),
+    ];
+    for method in METHODS
+        .iter()
+        .filter(|method| method.name.starts_with("container_"))
+    {
+        let mut claims = method.all_claims();
+        claims.retain(|(_, path)| !path.starts_with(NODE));
+        let ended = try_with(
+            method,
+            Phase::Transform,
+            &[&claims[..], &created].concat(),
+            On::Own,
+        );
+        let is_host_port = method
+            .value
+            .is_some_and(|value| value().get("hostPort").is_some());
+        let is_beyond = is_host_port || BEYOND.contains(&method.name);
+        assert_eq!(ended.is_err(), is_beyond, "{}: {ended:?}", method.name);
+    }
+
+    let mut own = call_with(Phase::Transform, &created);
+    let added = node(&mut own, On::Own).unwrap();
     own.container_put_env(added, "A", "1").unwrap();
-    own.container_set_command(added, &["fetch".to_owned()])
-        .unwrap();
-    own.container_place_first(added).unwrap();
     assert_eq!(own.container_env_names(added), Ok(vec!["A".to_owned()]));
     assert_eq!(own.container_created_by_me(added), Ok(true));
-    assert!(
-        own.pod_set_add_init_container(set, "fetch", "image")
-            .is_err(),
-        "the name is taken"
-    );
-    let setup = container(&mut own, "node", "setup");
-    assert!(
-        matches!(own.container_place_first(setup), Err(Fault::Argument(_))),
-        "it is the runtime's"
-    );
-
     let record = own.finish().record;
     let other = plugin(&manifest(
         "q",
-        &[("reads", "pod-sets[node].init-containers[fetch].image")],
+        &[("reads", "pod-sets[node].containers[own].image")],
     ));
     let mut other = call_over(Phase::Transform, &other, record, 2, json!({}));
-    let fetch = container(&mut other, "node", "fetch");
-    assert_eq!(other.container_created_by_me(fetch), Ok(false));
-    let fault = other.container_put_env(fetch, "A", "2").unwrap_err();
+    let own = container(&mut other, "node", "own");
+    assert_eq!(other.container_created_by_me(own), Ok(false));
+    let fault = other.container_put_env(own, "A", "2").unwrap_err();
     assert_eq!(
         missing_claim(&fault),
-        (
-            "writes",
-            "pod-sets[node].init-containers[fetch].env[A]".to_owned()
-        )
+        ("writes", "pod-sets[node].containers[own].env[A]".to_owned())
     );
 }
 
-/// Claims on the containers of the base do not match those that plugins add, and therefore do not order the plugins.
-#[test]
-fn claims_on_base_containers_exclude_added_ones() {
-    let claim = "pod-sets[*].containers[@base].limits[*]";
-    let plugin = plugin(&manifest("q", &[("writes", claim)]));
-    let creator = common::plugin(&manifest(
-        "p",
-        &[("creates", "pod-sets[*].containers[helper]")],
-    ));
-    let mut created = call(Phase::Transform, &creator);
-    let set = pod_set(&mut created, "node");
-    created
-        .pod_set_add_container(set, "helper", "image")
-        .unwrap();
-    let record = created.finish().record;
-    let mut call = call_over(Phase::Transform, &plugin, record, 2, json!({}));
-    let set = pod_set(&mut call, "node");
-    assert_eq!(call.pod_set_container(set, "helper"), Ok(None));
-    for name in ["node", "side"] {
-        let of_runtime = container(&mut call, "node", name);
-        assert!(call.container_limits(of_runtime).is_ok());
-        call.container_set_limit(of_runtime, "cpu", "1").unwrap();
-    }
-    let node = container(&mut call, "node", "node");
-    let fault = call.container_set_image(node, "x").unwrap_err();
-    assert_eq!(missing_claim(&fault).0, "writes");
-}
-
-/// Whether another plugin's container is there depends on the order, so that only claims that make an order show it.
-#[test]
-fn other_plugins_containers_are_visible_only_with_a_claim() {
+/// The record after another plugin added the container `helper`.
+fn with_helper() -> Record {
     let creator = plugin(&manifest(
         "p",
         &[("creates", "pod-sets[*].containers[helper]")],
@@ -482,31 +307,48 @@ fn other_plugins_containers_are_visible_only_with_a_claim() {
     created
         .pod_set_add_container(set, "helper", "image")
         .unwrap();
-    let record = created.finish().record;
-    for (claims, seen) in [
-        (vec![], false),
-        (vec![("reads", "pod-sets[*].containers[node].image")], false),
+    created.finish().record
+}
+
+/// Claims on the containers of the base do not match those that plugins add, and therefore do not order the plugins.
+#[test]
+fn claims_on_base_containers_exclude_added_ones() {
+    let plugin = plugin(&manifest(
+        "q",
+        &[("writes", "pod-sets[*].containers[@base].limits[*]")],
+    ));
+    let mut call = call_over(Phase::Transform, &plugin, with_helper(), 2, json!({}));
+    let set = pod_set(&mut call, "node");
+    assert_eq!(call.pod_set_container(set, "helper"), Ok(None));
+    for name in ["node", "side"] {
+        let of_runtime = container(&mut call, "node", name);
+        assert!(call.container_limits(of_runtime).is_ok());
+        call.container_set_limit(of_runtime, "cpu", "1").unwrap();
+    }
+}
+
+/// Whether another plugin's container is there depends on the order, so that only claims that make an order show it.
+#[test]
+fn other_plugins_containers_are_visible_only_with_a_claim() {
+    for (list, path, seen) in [
+        ("reads", "labels[x]", false),
+        ("reads", "pod-sets[*].containers[node].image", false),
         (
-            vec![("reads", "pod-sets[launcher].containers[helper].image")],
+            "reads",
+            "pod-sets[launcher].containers[helper].image",
             false,
         ),
-        (vec![("reads", "pod-sets[*].init-containers[#]")], false),
-        (vec![("reads", "pod-sets[*].containers[#]")], true),
-        (vec![("reads", "pod-sets[*].containers[helper]")], true),
-        (
-            vec![("writes", "pod-sets[@trainer].containers[*].env[X]")],
-            true,
-        ),
+        ("reads", "pod-sets[*].init-containers[#]", false),
+        ("reads", "pod-sets[*].containers[#]", true),
+        ("reads", "pod-sets[*].containers[helper]", true),
+        ("writes", "pod-sets[@trainer].containers[*].env[X]", true),
     ] {
-        let plugin = plugin(&manifest("q", &claims));
+        let plugin = plugin(&manifest("q", &[(list, path)]));
         for (phase, seen) in [(Phase::Transform, seen), (Phase::Check, true)] {
-            let mut call = call_over(phase, &plugin, record.clone(), 2, json!({}));
+            let mut call = call_over(phase, &plugin, with_helper(), 2, json!({}));
             let set = pod_set(&mut call, "node");
-            assert_eq!(
-                call.pod_set_container(set, "helper").unwrap().is_some(),
-                seen,
-                "{claims:?} in {phase}"
-            );
+            let helper = call.pod_set_container(set, "helper").unwrap();
+            assert_eq!(helper.is_some(), seen, "{path} in {phase}");
             assert!(call.pod_set_container(set, "node").unwrap().is_some());
         }
     }
@@ -552,10 +394,6 @@ fn devices_are_those_of_the_node_container() {
         let accelerators = u32::try_from(devices).unwrap() * 8;
         assert_eq!(call.pod_set_accelerators(set), Ok(Some(accelerators)));
     }
-    // Without a number of processes and accelerators, CPUs are counted, which need claims of their own.
-    let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims)));
-    let set = pod_set(&mut call, "node");
-    assert!(call.pod_set_processes(set).is_err());
 }
 
 #[test]
@@ -574,41 +412,8 @@ fn only_reserved_names_may_replace_other_values() {
         call.container_put_env(node, "MODE", "mine"),
         call.container_remove_env(node, "MODE"),
     ] {
-        let fault = write.unwrap_err();
-        assert!(
-            matches!(
-                &fault,
-                Fault::NotReserved {
-                    owner: "runtime",
-                    ..
-                }
-            ),
-            "{fault}"
-        );
-        assert!(
-            fault.to_string().contains(&format!("`{NODE}.env[MODE]`")),
-            "{fault}"
-        );
-    }
-    let reserving = plugin(&with(
-        manifest("p", &claims),
-        json!({"reservedEnv": ["MODE"]}),
-    ));
-    let mut call = common::call(Phase::Transform, &reserving);
-    let node = container(&mut call, "node", "node");
-    call.container_put_env(node, "MODE", "mine").unwrap();
-    assert_eq!(
-        call.container_env_owner(node, "MODE"),
-        Ok(Some("plugin".to_owned()))
-    );
-    for name in ["", "A=B", "A\0"] {
-        assert!(
-            matches!(
-                call.container_put_env(node, name, "x"),
-                Err(Fault::Argument(_))
-            ),
-            "{name:?}"
-        );
+        let (path, owner) = (format!("{NODE}.env[MODE]"), "runtime");
+        assert_eq!(write, Err(Fault::NotReserved { path, owner }));
     }
 }
 
@@ -636,88 +441,57 @@ fn names_can_be_reserved_conditionally() {
         let node = container(&mut call, "node", "node");
         let put = call.container_put_env(node, "MODE", "mine");
         assert_eq!(put.is_ok(), is_reserved, "{config}: {put:?}");
+        let owner = if is_reserved { "plugin" } else { "runtime" };
+        assert_eq!(
+            call.container_env_owner(node, "MODE"),
+            Ok(Some(owner.to_owned()))
+        );
     }
 }
 
+macro_rules! with_variables {
+    ($($set:literal $on:ident.$method:ident($($arg:expr),*) [$($refused:literal)?];)+) => {
+        const WITH_VARIABLES: &[(&str, Suggested, &[&str])] = &[$((
+            $set, |call, set| { let handle = $on(call, set); call.$method(handle, $($arg),*).map(drop) }, &[$($refused)?],
+        ),)+];
+    };
+}
+
+with_variables! {
+    "node" pod_set.pod_set_set_pod_label("llama", "1") [];
+    "node" pod_set.pod_set_set_pod_label("other", "1") ["pod-sets[node].pod-labels[other]"];
+    "node" main.container_put_mount(&mount("data", "/x")) [];
+    "node" main.container_put_mount(&mount("data", "/y")) ["pod-sets[node].containers[node].mounts[/y]"];
+    "launcher" main.container_put_mount(&mount("data", "/x")) ["pod-sets[launcher].containers[node].mounts[/x]"];
+    "node" main.container_put_env("A", "1") [];
+    "launcher" main.container_put_env("A", "1") ["pod-sets[launcher].containers[node].env[A]"];
+}
+
+/// `@nodes` leaves out MPI's launcher, which can have the trainer's label.
 #[test]
 fn variables_in_claims_take_the_train_jobs_value() {
-    let claims = [
-        (
-            "writes",
-            "pod-sets[$config./where].containers[node].mounts[$config./path]",
-        ),
-        ("writes", "pod-sets[*].pod-labels[$job]"),
-    ];
-    let plugin = plugin(&manifest("p", &claims));
-    let config = json!({"where": "node", "path": "/x"});
-    let mut call = call_over(Phase::Transform, &plugin, record(), 0, config);
-    let (set, node) = (
-        pod_set(&mut call, "node"),
-        container(&mut call, "node", "node"),
-    );
-    call.pod_set_set_pod_label(set, "llama", "1").unwrap();
-    call.container_put_mount(node, &mount("data", "/x"))
-        .unwrap();
-    let launcher = container(&mut call, "launcher", "node");
-    for (fault, path) in [
-        (
-            call.pod_set_set_pod_label(set, "other", "1"),
-            "pod-sets[node].pod-labels[other]",
-        ),
-        (
-            call.container_put_mount(node, &mount("data", "/y")),
-            "pod-sets[node].containers[node].mounts[/y]",
-        ),
-        (
-            call.container_put_mount(launcher, &mount("data", "/x")),
-            "pod-sets[launcher].containers[node].mounts[/x]",
-        ),
-    ] {
-        assert_eq!(
-            missing_claim(&fault.unwrap_err()),
-            ("writes", path.to_owned())
+    let mounts = "pod-sets[$config./where].containers[node].mounts[$config./path]";
+    let labels = "pod-sets[*].pod-labels[$job]";
+    let env = "pod-sets[@nodes].containers[node].env[A]";
+    let plugin = plugin(&manifest(
+        "p",
+        &[mounts, labels, env].map(|path| ("writes", path)),
+    ));
+    for (set, run, refused) in WITH_VARIABLES {
+        let config = json!({"where": "node", "path": "/x"});
+        let ended = run(
+            &mut call_over(Phase::Transform, &plugin, record(), 0, config),
+            set,
         );
+        let missing = ended.err().map(|fault| missing_claim(&fault).1);
+        assert_eq!(missing.as_deref(), refused.first().copied());
     }
+    // Without a value the claim means nothing.
     let mut without = call_over(Phase::Transform, &plugin, record(), 0, json!({}));
-    let node = container(&mut without, "node", "node");
+    let node = main(&mut without, "node");
     assert!(
         without
             .container_put_mount(node, &mount("data", "/x"))
-            .is_err(),
-        "without a value the claim means nothing"
+            .is_err()
     );
-}
-
-#[test]
-fn journal_records_the_writer_and_the_reason() {
-    let mut call = call(
-        Phase::Transform,
-        &plugin(&manifest("p", &[("writes", "labels[*]")])),
-    );
-    call.context_because(Call::CONTEXT, "since\u{7} it is so")
-        .unwrap();
-    call.info_set_label(handle::Info(0), "team", "x").unwrap();
-    call.context_because(Call::CONTEXT, "").unwrap();
-    call.info_set_label(handle::Info(0), "new", "y").unwrap();
-    let writes = call.finish().writes;
-    assert_eq!(writes[0].reason.as_deref(), Some(r"since\u{7} it is so"));
-    assert_eq!(
-        (writes[0].change.owner, writes[1].reason.as_deref()),
-        (Owner::Plugin(1), None)
-    );
-}
-
-/// MPI's launcher is not a node, although it can have the trainer's label.
-#[test]
-fn nodes_are_the_pod_sets_that_num_nodes_counts() {
-    let claim = "pod-sets[@nodes].containers[node].env[A]";
-    let plugin = plugin(&manifest("p", &[("writes", claim)]));
-    let mut call = call_over(Phase::Transform, &plugin, record(), 0, json!({}));
-    let put = |call: &mut Call, name: &str| {
-        let node = container(call, name, "node");
-        call.container_put_env(node, "A", "1")
-    };
-    put(&mut call, "node").unwrap();
-    let refused = put(&mut call, "launcher").unwrap_err().to_string();
-    assert!(refused.contains("no claim allows it"), "{refused}");
 }

@@ -1,15 +1,5 @@
 //! The operator's grants limit what a plugin may claim, and some claims can never be granted.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
@@ -18,52 +8,50 @@ use trainyard_model::{
     object::Content,
     plugin::Phase,
     plugin_info::{PluginError, PluginInfo, Settings},
-    record::{Field, ObeyedDomains},
+    record::{Field, Level, ObeyedDomains},
     value::Port,
 };
 
 use crate::common::{
-    self, call, container, granted, load, manifest, missing_claim, mount, plugin, plugin_under,
-    pod_set, with,
+    call, call_with, container, granted, load, manifest,
+    methods::{On, Run, node, port, run, set, text},
+    missing_claim, mount, parsed, plugin_under, pod_set, set_and_node, with,
 };
 
 #[test]
 fn claims_outside_the_defaults_need_a_grant() {
     for field in Field::ALL {
-        let path = match field {
-            Field::Objects => "objects[v1/ConfigMap/-a]".to_owned(),
-            Field::Ports => format!("{}{field}[80/TCP]", scope(*field)),
-            Field::Capabilities => format!("{}{field}[IPC_LOCK]", scope(*field)),
-            field if field.is_keyed() => format!("{}{field}[k]", scope(*field)),
-            field => format!("{}{field}", scope(*field)),
+        let key = match field {
+            Field::Objects => "[v1/ConfigMap/-a]",
+            Field::Ports => "[80/TCP]",
+            Field::Capabilities => "[IPC_LOCK]",
+            field if field.is_keyed() => "[k]",
+            _ => "",
         };
-        let list = if field.holds_containers() {
-            "creates"
-        } else {
-            "writes"
+        let scope = match field.level() {
+            Level::Job => "",
+            Level::PodSet => "pod-sets[*].",
+            Level::Container => "pod-sets[*].containers[*].",
         };
-        let by_default = matches!(
-            field,
-            Field::Env
-                | Field::Ports
-                | Field::Labels
-                | Field::Annotations
-                | Field::PodLabels
-                | Field::PodAnnotations
-                | Field::Volumes
-                | Field::Mounts
-                | Field::Objects
-        );
-        let never = matches!(
-            field,
-            Field::JobSpec
-                | Field::Lookups
-                | Field::Catalog
-                | Field::Count
-                | Field::Replicas
-                | Field::EnvFrom
-                | Field::Placement
-        );
+        let path = format!("{scope}{field}{key}");
+        let list = ["writes", "creates"][usize::from(field.holds_containers())];
+        use Field::*;
+        let by_default = [
+            Env,
+            Ports,
+            Labels,
+            Annotations,
+            PodLabels,
+            PodAnnotations,
+            Volumes,
+            Mounts,
+            Objects,
+        ]
+        .contains(field);
+        let never = [
+            JobSpec, Lookups, Catalog, Count, Replicas, EnvFrom, Placement,
+        ]
+        .contains(field);
         let plain = load(&[(list, &path)], &[]);
         assert_eq!(plain.is_ok(), by_default, "{path}");
         assert_eq!(load(&[(list, &path)], &[&path]).is_ok(), !never, "{path}");
@@ -73,14 +61,6 @@ fn claims_outside_the_defaults_need_a_grant() {
                 "{error}"
             );
         }
-    }
-}
-
-fn scope(field: Field) -> &'static str {
-    match field.level() {
-        trainyard_model::record::Level::Job => "",
-        trainyard_model::record::Level::PodSet => "pod-sets[*].",
-        trainyard_model::record::Level::Container => "pod-sets[*].containers[*].",
     }
 }
 
@@ -98,119 +78,87 @@ fn grant_allows_the_claims_it_covers() {
     }
 }
 
+macro_rules! forbidden {
+    ($($list:ident $path:literal $problem:literal;)+) => {
+        const FORBIDDEN: &[(&str, &str, &str)] = &[$((stringify!($list), $path, $problem),)+];
+    };
+}
+
+forbidden! {
+    reads "objects[v1/ConfigMap/-a]" "not read";
+    creates "pod-sets[*].volumes[a]" "only containers";
+    writes "pod-sets[*].containers[a]" "`creates`";
+    writes "labels[#]" "cannot be written";
+    creates "pod-sets[*].containers[#]" "cannot be written";
+    writes "job[/trainer]" "only the host writes this field";
+    writes "objects[*]" "name an API version, a kind";
+    writes "objects[apps/v1/*]" "name an API version, a kind";
+    writes "objects[apps/v1/Depl*]" "name an API version, a kind";
+    writes "objects[v1/*]" "name an API version, a kind";
+    writes "objects[v1/SECRET/-a]" "name an API version, a kind";
+    writes "objects[v1/ConfigMap/a]" "must begin with `-`";
+    writes "objects[v1/Pod/-a]" "no plugin may emit a Pod";
+    writes "objects[apps/v1/Deployment/-*]" "no plugin may emit a Deployment";
+    writes "objects[batch/v1/Job/-a]" "no plugin may emit a Job";
+    writes "objects[jobset.x-k8s.io/v1alpha2/JobSet/-a]" "no plugin may emit a JobSet";
+    writes "objects[rbac.authorization.k8s.io/v1/Role/-a]" "no plugin may emit a Role";
+    writes "objects[rbac.authorization.k8s.io/v1/RoleBinding/-a]" "no plugin may emit a RoleBinding";
+    writes "objects[v1/ServiceAccount/-a]" "no plugin may emit";
+    writes "objects[v1/POD/-a]" "no plugin may emit a POD";
+    writes "objects[v1/PodMetrics/-a]" "no plugin may emit a PodMetrics";
+    writes "objects[v1/Binding/-a]" "no plugin may emit a Binding";
+    writes "objects[v1/Namespace/-a]" "a Namespace is cluster-scoped";
+    writes "objects[certificates.k8s.io/v1/CertificateSigningRequest/-a]" "is cluster-scoped";
+}
+
+/// The errors of a built-in plugin, which is granted everything.
+fn claim_errors(claims: &[(&str, &str)]) -> Vec<ClaimError> {
+    let built_in = PluginInfo::new(
+        parsed(&manifest("p", claims)),
+        "native",
+        Settings::built_in(),
+    );
+    match built_in.unwrap_err() {
+        PluginError::Claims { errors, .. } => errors,
+        error => panic!("{error}"),
+    }
+}
+
+/// A role allows a resource, whatever the spelling of its kind.
 #[test]
 fn forbidden_claims_are_refused_despite_grants() {
-    let impossible = [
-        ("reads", "objects[v1/ConfigMap/-a]", "not read"),
-        ("creates", "pod-sets[*].volumes[a]", "only containers"),
-        ("writes", "pod-sets[*].containers[a]", "`creates`"),
-        ("writes", "labels[#]", "cannot be written"),
-        ("creates", "pod-sets[*].containers[#]", "cannot be written"),
-        ("writes", "job[/trainer]", "only the host writes this field"),
-        ("writes", "objects[*]", "name an API version, a kind"),
-        ("writes", "objects[v1/ConfigMap/a]", "must begin with `-`"),
-        ("writes", "objects[v1/Pod/-a]", "no plugin may emit a Pod"),
-        (
-            "writes",
-            "objects[rbac.authorization.k8s.io/v1/RoleBinding/-a]",
-            "no plugin may emit a RoleBinding",
-        ),
-        (
-            "writes",
-            "objects[v1/ServiceAccount/-a]",
-            "no plugin may emit",
-        ),
-        // A role allows a resource, whatever the spelling of its kind.
-        ("writes", "objects[v1/POD/-a]", "no plugin may emit a POD"),
-        (
-            "writes",
-            "objects[v1/PodMetrics/-a]",
-            "no plugin may emit a PodMetrics",
-        ),
-        (
-            "writes",
-            "objects[v1/SECRET/-a]",
-            "name an API version, a kind",
-        ),
-        (
-            "writes",
-            "objects[v1/Binding/-a]",
-            "no plugin may emit a Binding",
-        ),
-        (
-            "writes",
-            "objects[v1/Namespace/-a]",
-            "a Namespace is cluster-scoped",
-        ),
-        (
-            "writes",
-            "objects[certificates.k8s.io/v1/CertificateSigningRequest/-a]",
-            "is cluster-scoped",
-        ),
-    ];
-    for (list, path, problem) in impossible {
-        let manifest = common::parsed(&manifest("p", &[(list, path)]));
-        let error = PluginInfo::new(manifest, "native", Settings::built_in()).unwrap_err();
-        assert!(error.to_string().contains(problem), "{path}: {error}");
-    }
-    let all: Vec<_> = impossible
+    let claims: Vec<_> = FORBIDDEN
         .iter()
         .map(|(list, path, _)| (*list, *path))
         .collect();
-    let error = PluginInfo::new(
-        common::parsed(&manifest("p", &all)),
-        "native",
-        Settings::built_in(),
-    )
-    .unwrap_err();
-    let PluginError::Claims { errors, .. } = error else {
-        panic!("{error}")
-    };
-    assert_eq!(errors.len(), impossible.len(), "all are reported at once");
+    for (claim, (_, path, problem)) in claims.iter().zip(FORBIDDEN) {
+        let errors = claim_errors(&[*claim]);
+        assert!(
+            errors[0].to_string().contains(problem),
+            "{path}: {errors:?}"
+        );
+    }
+    assert_eq!(
+        claim_errors(&claims).len(),
+        FORBIDDEN.len(),
+        "all are reported at once"
+    );
 }
 
 #[test]
 fn number_of_claims_is_limited() {
     let paths: Vec<_> = (0..129).map(|n| format!("labels[{n}]")).collect();
-    let claims = |n: usize| {
-        paths
-            .iter()
-            .take(n)
-            .map(|path| ("writes", path.as_str()))
-            .collect::<Vec<_>>()
-    };
-    let plugin = plugin(&manifest("p", &claims(128)));
-    let mut call = call(Phase::Transform, &plugin);
+    let claims: Vec<_> = paths.iter().map(|path| ("writes", path.as_str())).collect();
+    let mut call = call_with(Phase::Transform, &claims[..128]);
     call.info_set_label(handle::Info(0), "127", "x").unwrap();
-    let error = PluginInfo::new(
-        common::parsed(&manifest("p", &claims(129))),
-        "native",
-        Settings::built_in(),
-    )
-    .unwrap_err();
-    let PluginError::Claims { errors, .. } = error else {
-        panic!("{error}")
-    };
-    assert_eq!(errors, [ClaimError::TooMany(129)]);
+    assert_eq!(claim_errors(&claims), [ClaimError::TooMany(129)]);
 }
 
-#[test]
-fn privileged_kinds_can_not_be_emitted() {
-    for claim in [
-        "objects[v1/Pod/-a]",
-        "objects[apps/v1/Deployment/-*]",
-        "objects[batch/v1/Job/-a]",
-        "objects[rbac.authorization.k8s.io/v1/Role/-a]",
-        "objects[jobset.x-k8s.io/v1alpha2/JobSet/-a]",
-        "objects[*]",
-        "objects[apps/v1/*]",
-        "objects[apps/v1/Depl*]",
-        "objects[v1/*]",
-    ] {
-        let manifest = manifest("p", &[("writes", claim)]);
-        let built_in = PluginInfo::new(common::parsed(&manifest), "native", Settings::built_in());
-        assert!(built_in.is_err(), "{claim}");
-    }
+/// The grant that a message says to add.
+fn pasted_grant(message: &str) -> String {
+    let (_, grant) = message.split_once("`grants: [").unwrap();
+    let (grant, _) = grant.split_once("]` to its PolicyPlugin").unwrap();
+    serde_json::from_str(grant).unwrap()
 }
 
 #[test]
@@ -231,11 +179,7 @@ fn lookups_other_than_a_named_config_map_need_a_grant() {
         load(&[("reads", claim)], &[claim]).unwrap();
         load(&[("reads", claim)], &["lookups[*]"]).unwrap();
         if let Err(error) = without {
-            let message = error.to_string();
-            let grants = message.split_once("`grants: [").unwrap().1;
-            let grant = grants.split_once("]` to its PolicyPlugin").unwrap().0;
-            let grant: String = serde_json::from_str(grant).unwrap();
-            load(&[("reads", claim)], &[&grant]).unwrap();
+            load(&[("reads", claim)], &[&pasted_grant(&error.to_string())]).unwrap();
         }
     }
 }
@@ -244,8 +188,7 @@ fn lookups_other_than_a_named_config_map_need_a_grant() {
 fn node_sets_need_a_grant_for_the_counts_they_set() {
     let sets = json!([{"podSet": "node"}, {"podSet": "launcher", "when": "/on"}]);
     let manifest = with(manifest("p", &[]), json!({"nodeSets": sets}));
-    let load =
-        |grants: &[&str]| PluginInfo::new(common::parsed(&manifest), "native", granted(grants));
+    let load = |grants: &[&str]| PluginInfo::new(parsed(&manifest), "native", granted(grants));
     let (node, launcher) = ("pod-sets[node].count", "pod-sets[launcher].count");
     let error = load(&[node]).unwrap_err().to_string();
     assert!(
@@ -260,14 +203,14 @@ fn node_sets_need_a_grant_for_the_counts_they_set() {
     assert_eq!(errors.len(), 2);
     load(&[node, launcher]).unwrap();
     load(&["pod-sets[*].count"]).unwrap();
-    PluginInfo::new(common::parsed(&manifest), "native", Settings::built_in()).unwrap();
+    PluginInfo::new(parsed(&manifest), "native", Settings::built_in()).unwrap();
 }
 
 #[test]
 fn other_kinds_need_a_grant_and_a_body() {
     let claim = "objects[resource.k8s.io/v1/ResourceClaimTemplate/-*]";
     let manifest = manifest("p", &[("writes", claim)]);
-    let error = PluginInfo::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
+    let error = PluginInfo::new(parsed(&manifest), "native", granted(&[])).unwrap_err();
     assert!(error.to_string().contains("is not granted"), "{error}");
     let plugin = plugin_under(&manifest, granted(&[claim]));
     let mut call = call(Phase::Build, &plugin);
@@ -279,16 +222,6 @@ fn other_kinds_need_a_grant_and_a_body() {
         .unwrap();
     call.object_set_body(object, r#"{"spec": {"b": 2}}"#)
         .unwrap();
-    for fault in [
-        call.object_set_body(object, r#"{"metadata": {"name": "other"}}"#),
-        call.object_set_body(object, r#"{"status": {}}"#),
-        call.object_set_body(object, r#"{"kind": "Pod"}"#),
-        call.object_set_body(object, "[]"),
-        call.object_append(object, "a", "b"),
-        call.object_set_immutable(object),
-    ] {
-        assert!(matches!(fault, Err(Fault::Argument(_))), "{fault:?}");
-    }
     let objects = call.finish().objects;
     let Content::Body(body) = &objects[0].content else {
         panic!("{objects:?}")
@@ -299,299 +232,130 @@ fn other_kinds_need_a_grant_and_a_body() {
     );
 }
 
-#[test]
-fn host_ports_need_a_grant() {
-    let claims = [("writes", "pod-sets[node].containers[node].ports[*]")];
-    let plain = Port {
-        number: 80,
-        protocol: "TCP".to_owned(),
-        ..Port::default()
+/// What a plugin with a claim on the field may do only with a grant of it, and the place below its container or pod set.
+macro_rules! beyond {
+    ($($on:ident.$method:ident($($arg:expr),*) $place:literal;)+) => {
+        const BEYOND: &[(Run, &str)] = &[$((run!($on.$method($($arg),*)), $place),)+];
     };
-    let open = Port {
-        host_port: Some(8080),
-        ..plain.clone()
-    };
-    let mut own = common::call(
-        Phase::Transform,
-        &plugin_under(&manifest("p", &claims), Settings::default()),
-    );
-    let node = container(&mut own, "node", "node");
-    own.container_put_port(node, &plain).unwrap();
-    let fault = own.container_put_port(node, &open).unwrap_err();
-    let place = "pod-sets[node].containers[node].ports[80/TCP]";
-    assert!(
-        matches!(&fault, Fault::NotGranted { path, what: "a host port", .. } if path == place),
-        "{fault}"
-    );
-    let mut free = common::call(Phase::Transform, &plugin(&manifest("p", &claims)));
-    free.container_put_port(node, &open).unwrap();
-    assert_eq!(free.container_port(node, 80, "TCP"), Ok(Some(open.clone())));
-    let zero = Port {
-        host_port: Some(0),
-        ..open
-    };
-    assert_eq!(
-        free.container_put_port(node, &zero),
-        Err(Fault::Argument("the host port must not be 0".to_owned()))
-    );
-    let at = |address: &str| Port {
-        host_ip: Some(address.to_owned()),
-        ..plain.clone()
-    };
-    assert_eq!(
-        free.container_put_port(node, &at("node-1")),
-        Err(Fault::Argument("`node-1` is not an IP address".to_owned()))
-    );
-    free.container_put_port(node, &at("192.0.2.1")).unwrap();
-    assert_eq!(
-        free.container_port(node, 80, "TCP"),
-        Ok(Some(at("192.0.2.1")))
-    );
-    assert!(matches!(
-        own.container_put_port(node, &at("192.0.2.1")),
-        Err(Fault::NotGranted { .. })
-    ));
 }
 
-const OWN: [(&str, &str); 3] = [
-    ("writes", "pod-sets[@trainer].volumes[*]"),
-    ("writes", "pod-sets[@trainer].containers[*].mounts[*]"),
-    ("writes", "objects[v1/ConfigMap/-a]"),
-];
-
-/// A plugin under the default grants, with claims on all volumes and mounts of the trainer.
-fn guest() -> Call {
-    call(
-        Phase::Transform,
-        &plugin_under(&manifest("p", &OWN), Settings::default()),
-    )
+beyond! {
+    set.pod_set_put_raw_volume("x", r#"{"hostPath": {"path": "/"}}"#) "volumes[x]";
+    set.pod_set_put_empty_dir("data", None, None) "volumes[data]";
+    set.pod_set_remove_volume("data") "volumes[data]";
+    node.container_put_mount(&mount("data", "/x")) "mounts[/x]";
+    node.container_put_mount(&mount("none", "/x")) "mounts[/x]";
+    with_mount.container_remove_mount("/data") "mounts[/data]";
+    with_mount.container_put_mount(&mount("own", "/data")) "mounts[/data]";
+    node.container_put_port(&Port { host_port: Some(22), ..port(22) }) "ports[22/TCP]";
+    node.container_put_port(&Port { host_ip: text("192.0.2.1"), ..port(22) }) "ports[22/TCP]";
+    node.container_put_env_raw("RAW", r#"{"secretKeyRef": {"name": "a", "key": "b"}}"#) "env[RAW]";
+    node.container_set_raw("securityContext/privileged", "true") "raw[securityContext/privileged]";
+    node.container_set_raw("volumeDevices", "[]") "raw[volumeDevices]";
+    node.container_add_capability("SYS_ADMIN") "capabilities[SYS_ADMIN]";
 }
 
-#[test]
-fn without_a_grant_only_the_plugins_own_volumes_can_be_mounted() {
-    let mut own = guest();
-    let (set, node) = (
-        pod_set(&mut own, "node"),
-        container(&mut own, "node", "node"),
-    );
-    own.pod_set_put_empty_dir(set, "cache", Some("Memory"), None)
-        .unwrap();
-    own.pod_set_put_own_config_map(set, "scripts", "-a", Some(0o440), &[])
-        .unwrap();
-    own.container_put_mount(node, &mount("cache", "/cache"))
-        .unwrap();
-    own.container_put_mount(node, &mount("scripts", "/scripts"))
-        .unwrap();
-    own.container_remove_mount(node, "/cache").unwrap();
-    own.pod_set_remove_volume(set, "cache").unwrap();
-
-    type Foreign = fn(&mut Call, handle::PodSet, handle::Container) -> Result<(), Fault>;
-    let table: &[(Foreign, &str)] = &[
-        (
-            |c, set, _| c.pod_set_put_raw_volume(set, "x", r#"{"hostPath": {"path": "/"}}"#),
-            "pod-sets[node].volumes[x]",
-        ),
-        (
-            |c, set, _| c.pod_set_put_empty_dir(set, "data", None, None),
-            "pod-sets[node].volumes[data]",
-        ),
-        (
-            |c, set, _| c.pod_set_remove_volume(set, "data"),
-            "pod-sets[node].volumes[data]",
-        ),
-        (
-            |c, _, node| c.container_put_mount(node, &mount("data", "/x")),
-            "pod-sets[node].containers[node].mounts[/x]",
-        ),
-        (
-            |c, _, node| c.container_put_mount(node, &mount("none", "/x")),
-            "pod-sets[node].containers[node].mounts[/x]",
-        ),
-        (
-            |c, _, node| c.container_remove_mount(node, "/data"),
-            "pod-sets[node].containers[node].mounts[/data]",
-        ),
-        (
-            |c, set, node| {
-                c.pod_set_put_empty_dir(set, "own", None, None)?;
-                c.container_put_mount(node, &mount("own", "/data"))
-            },
-            "pod-sets[node].containers[node].mounts[/data]",
-        ),
-    ];
-    for (write, place) in table {
-        let mut call = guest();
-        let (set, node) = (
-            pod_set(&mut call, "node"),
-            container(&mut call, "node", "node"),
-        );
-        let fault = write(&mut call, set, node).unwrap_err();
-        assert!(
-            matches!(&fault, Fault::NotGranted { path, .. } if path == place),
-            "{fault}"
-        );
-        // The grant in the message allows it: that of the claim, since only claims can be granted.
-        let message = fault.to_string();
-        let (_, grant) = message.split_once("`grants: [").unwrap();
-        let (grant, _) = grant.split_once("]` to its PolicyPlugin").unwrap();
-        let grant: String = serde_json::from_str(grant).unwrap();
-        let settings = granted(&[&grant]);
-        let mut free = common::call(
-            Phase::Transform,
-            &plugin_under(&manifest("p", &OWN), settings),
-        );
-        write(&mut free, set, node).unwrap();
-    }
+/// The container `node`, which has a mount of the runtime at `/data`, after the plugin added a volume `own`.
+fn with_mount(call: &mut Call, _: On) -> Result<handle::Container, Fault> {
+    let set = set(call, On::Record)?;
+    call.pod_set_put_empty_dir(set, "own", None, None)?;
+    node(call, On::Record)
 }
 
-#[test]
-fn plugins_may_emit_only_their_own_data() {
-    let mut call = guest();
-    let set = pod_set(&mut call, "node");
-    let node = container(&mut call, "node", "node");
-    for (kind, claims) in [("ConfigMap", "v1/ConfigMap"), ("Secret", "v1/Secret")] {
-        let mut put = |suffix: &str| {
-            if kind == "Secret" {
-                [
-                    call.pod_set_put_own_secret(set, "x", suffix, None, &[]),
-                    call.container_put_env_own_secret(node, "X", suffix, "key"),
-                ]
-            } else {
-                [
-                    call.pod_set_put_own_config_map(set, "x", suffix, None, &[]),
-                    call.container_put_env_own_config_map(node, "X", suffix, "key"),
-                ]
-            }
-        };
-        for fault in put("-other") {
-            let missing = missing_claim(&fault.unwrap_err());
-            assert_eq!(missing, ("writes", format!("objects[{claims}/-other]")));
-        }
-        for suffix in ["", "other-job", "-A", "-a/b"] {
-            for fault in put(suffix) {
-                assert!(
-                    matches!(fault, Err(Fault::Argument(_))),
-                    "{suffix}: {fault:?}"
-                );
-            }
-        }
-    }
-}
-
-/// A raw source is any Secret of the namespace, also one that the user of the TrainJob may not read.
-#[test]
-fn raw_env_sources_need_a_grant_even_in_own_containers() {
-    let env = "pod-sets[*].containers[*].env[*]";
-    let added = "pod-sets[*].containers[helper]";
-    let claims = [("writes", env), ("creates", added)];
-    let source = r#"{"secretKeyRef": {"name": "a", "key": "b"}}"#;
-    for (grants, is_allowed) in [(&[added] as &[_], false), (&[added, env], true)] {
-        let plugin = plugin_under(&manifest("p", &claims), granted(grants));
-        let mut call = call(Phase::Transform, &plugin);
-        let set = pod_set(&mut call, "node");
-        let own = call.pod_set_add_container(set, "helper", "image").unwrap();
-        for target in [container(&mut call, "node", "node"), own] {
-            call.container_put_env(target, "PLAIN", "value").unwrap();
-            let put = call.container_put_env_raw(target, "RAW", source);
-            assert_eq!(put.is_ok(), is_allowed, "{put:?}");
-            if let Err(fault) = put {
-                assert!(matches!(fault, Fault::NotGranted { .. }), "{fault}");
-            }
-            for malformed in ["", "[]", "{}", r#"{"a": 1, "b": 2}"#, "null"] {
-                let fault = call.container_put_env_raw(target, "RAW", malformed);
-                let is_reported = matches!(fault, Err(Fault::Argument(_)));
-                assert_eq!(is_reported, is_allowed, "{malformed}: {fault:?}");
-            }
-        }
-    }
-}
-
-/// A grant on a container covers only what is in it.
+/// A grant on a container covers only what is in it, and a raw source is any Secret of the namespace, also one that the user of the
+/// TrainJob may not read. So a plugin needs the same claims and grants in containers of its own.
 #[test]
 fn access_beyond_a_container_needs_a_grant_even_in_own_containers() {
-    let added = "pod-sets[*].containers[helper]";
-    let inside = |field: &str| format!("{added}.{field}");
-    let (raw, ports, mounts) = (inside("raw[*]"), inside("ports[*]"), inside("mounts[*]"));
-    let capabilities = inside("capabilities[*]");
-    let volumes = "pod-sets[*].volumes[*]";
-    type Reach = fn(&mut Call, handle::Container) -> Result<(), Fault>;
-    let table: &[(Reach, &str, &str)] = &[
-        (
-            |c, own| c.container_set_raw(own, "securityContext/privileged", "true"),
-            &raw,
-            "raw[securityContext/privileged]",
-        ),
-        (
-            |c, own| c.container_add_capability(own, "SYS_ADMIN"),
-            &capabilities,
-            "capabilities[SYS_ADMIN]",
-        ),
-        (
-            |c, own| c.container_set_raw(own, "volumeDevices", "[]"),
-            &raw,
-            "raw[volumeDevices]",
-        ),
-        (
-            |c, own| {
-                c.container_put_port(
-                    own,
-                    &Port {
-                        number: 22,
-                        protocol: "TCP".to_owned(),
-                        host_port: Some(22),
-                        ..Port::default()
-                    },
-                )
-            },
-            &ports,
-            "ports[22/TCP]",
-        ),
-        (
-            |c, own| c.container_put_mount(own, &mount("data", "/x")),
-            &mounts,
-            "mounts[/x]",
-        ),
-    ];
-    let try_it = |claims: &[(&str, &str)], grants: &[&str], reach: Reach| {
-        let plugin = plugin_under(&manifest("p", claims), granted(grants));
-        let mut call = call(Phase::Transform, &plugin);
-        let set = pod_set(&mut call, "node");
-        let own = call.pod_set_add_container(set, "helper", "image").unwrap();
-        call.container_set_image(own, "image:2").unwrap();
-        call.container_set_command(own, &["run".to_owned()])
-            .unwrap();
-        call.container_put_env(own, "A", "1").unwrap();
-        call.container_set_request(own, "cpu", "1").unwrap();
-        let port = Port {
-            number: 80,
-            protocol: "TCP".to_owned(),
-            ..Port::default()
-        };
-        call.container_put_port(own, &port).unwrap();
-        call.pod_set_put_empty_dir(set, "own", None, None).unwrap();
-        call.container_put_mount(own, &mount("own", "/own"))
-            .unwrap();
-        call.container_put_mount(own, &mount("own", "/gone"))
-            .unwrap();
-        call.container_remove_mount(own, "/gone").unwrap();
-        reach(&mut call, own)
-    };
-    for (reach, claim, place) in table {
-        let place = format!("pod-sets[node].containers[helper].{place}");
-        let bare = [("creates", added), ("writes", volumes)];
-        let fault = try_it(&bare, &[added], *reach).unwrap_err();
-        assert_eq!(missing_claim(&fault), ("writes", place.clone()));
-        let claims = [bare[0], bare[1], ("writes", *claim)];
-        // Raw members and capabilities have no default grant: such a plugin is not even loaded.
-        if ![&raw, &capabilities].contains(&&claim.to_string()) {
-            let fault = try_it(&claims, &[added], *reach).unwrap_err();
+    let added = ("creates", "pod-sets[node].containers[own]");
+    let volumes = ("writes", "pod-sets[@trainer].volumes[*]");
+    for (on, name) in [(On::Record, "node"), (On::Own, "own")] {
+        for (run, place) in BEYOND {
+            let (field, _) = place.split_once('[').unwrap();
+            // No container that the plugin adds has a mount of the runtime.
+            if on == On::Own && (field == "volumes" || place.ends_with("[/data]")) {
+                continue;
+            }
+            let at = |scope: &str, key: &str| match field {
+                "volumes" => format!("pod-sets[{scope}].{field}[{key}"),
+                _ => format!("pod-sets[{scope}].containers[{name}].{field}[{key}"),
+            };
+            let (claim, place) = (
+                at("@trainer", "*]"),
+                at("node", place.split_once('[').unwrap().1),
+            );
+            let try_with = |claims: &[(&str, &str)], grants: &[&str]| {
+                let plugin = plugin_under(&manifest("p", claims), granted(grants));
+                run(&mut call(Phase::Transform, &plugin), on)
+            };
+            if field != "volumes" {
+                let fault = try_with(&[added, volumes], &[added.1]).unwrap_err();
+                assert_eq!(missing_claim(&fault), ("writes", place.clone()));
+            }
+            let claims = [added, volumes, ("writes", &claim)];
+            // Raw members and capabilities have no default grant: such a plugin is not even loaded.
+            if ["raw", "capabilities"].contains(&field) {
+                assert!(load(&claims, &[added.1]).is_err());
+                try_with(&claims, &[added.1, &claim]).unwrap();
+                continue;
+            }
+            let fault = try_with(&claims, &[added.1]).unwrap_err();
             assert!(
                 matches!(&fault, Fault::NotGranted { path, .. } if *path == place),
                 "{fault}"
             );
+            // The grant in the message allows it: that of the claim, since only claims can be granted.
+            try_with(&claims, &[added.1, &pasted_grant(&fault.to_string())]).unwrap();
         }
-        try_it(&claims, &[added, claim], *reach).unwrap();
     }
+}
+
+/// Under the default grants, with claims on all of them.
+#[test]
+fn own_volumes_mounts_ports_and_values_need_no_grant() {
+    let inside = ["mounts[*]", "ports[*]", "env[*]"]
+        .map(|field| format!("pod-sets[*].containers[*].{field}"));
+    let mut claims = vec![
+        ("creates", "pod-sets[*].containers[own]"),
+        ("writes", "pod-sets[*].volumes[*]"),
+        ("writes", "objects[v1/ConfigMap/-a]"),
+    ];
+    claims.extend(inside.iter().map(|path| ("writes", path.as_str())));
+    for on in [On::Record, On::Own] {
+        let mut call = call(
+            Phase::Transform,
+            &plugin_under(&manifest("p", &claims), granted(&[claims[0].1])),
+        );
+        let (set, node) = (set(&mut call, on).unwrap(), node(&mut call, on).unwrap());
+        call.pod_set_put_empty_dir(set, "cache", Some("Memory"), None)
+            .unwrap();
+        call.pod_set_put_own_config_map(set, "scripts", "-a", Some(0o440), &[])
+            .unwrap();
+        for volume in ["cache", "scripts"] {
+            call.container_put_mount(node, &mount(volume, &format!("/{volume}")))
+                .unwrap();
+        }
+        call.container_remove_mount(node, "/cache").unwrap();
+        call.pod_set_remove_volume(set, "cache").unwrap();
+        call.container_put_port(node, &port(80)).unwrap();
+        call.container_put_env(node, "PLAIN", "value").unwrap();
+    }
+}
+
+#[test]
+fn granted_host_ports_are_read_back() {
+    let mut call = call_with(
+        Phase::Transform,
+        &[("writes", "pod-sets[*].containers[*].ports[*]")],
+    );
+    let node = container(&mut call, "node", "node");
+    let (host_port, host_ip) = (Some(8080), text("192.0.2.1"));
+    let port = Port {
+        host_port,
+        host_ip,
+        ..port(80)
+    };
+    call.container_put_port(node, &port).unwrap();
+    assert_eq!(call.container_port(node, 80, "TCP"), Ok(Some(port)));
 }
 
 #[test]
@@ -603,10 +367,7 @@ fn mounts_belong_to_the_plugin_that_added_them() {
     ];
     let plugin = plugin_under(&manifest("p", &claims), granted(&[volumes]));
     let mut call = call(Phase::Transform, &plugin);
-    let (set, node) = (
-        pod_set(&mut call, "node"),
-        container(&mut call, "node", "node"),
-    );
+    let (set, node) = set_and_node(&mut call);
     call.pod_set_put_empty_dir(set, "data", None, None).unwrap();
     call.container_put_mount(node, &mount("data", "/mine"))
         .unwrap();
@@ -617,33 +378,30 @@ fn mounts_belong_to_the_plugin_that_added_them() {
 
 #[test]
 fn keys_that_controllers_obey_need_a_claim_and_a_grant_by_name() {
-    let set_under = |claim: &str, grants: &[&str], key: &str| {
-        let settings = granted(grants);
-        let manifest = manifest("p", &[("writes", claim)]);
-        let mut call = call(Phase::Transform, &plugin_under(&manifest, settings));
-        let info = call.context_info(Call::CONTEXT).unwrap();
-        let set = pod_set(&mut call, "node");
-        let field = claim.split_once('[').map_or("", |(field, _)| field);
-        match field {
-            "labels" => call.info_set_label(info, key, "x"),
-            "annotations" => call.info_set_annotation(info, key, "x"),
-            _ if claim.contains("pod-labels") => {
-                call.pod_set_set_pod_label(set, key, "x")?;
-                call.pod_set_remove_pod_label(set, key)
-            }
-            _ => {
-                call.pod_set_set_pod_annotation(set, key, "x")?;
-                call.pod_set_remove_pod_annotation(set, key)
-            }
-        }
+    type Write = fn(&mut Call, handle::PodSet, &str) -> Result<(), Fault>;
+    let labels: Write = |c, _, key| c.info_set_label(handle::Info(0), key, "x");
+    let annotations: Write = |c, _, key| c.info_set_annotation(handle::Info(0), key, "x");
+    let pod_labels: Write = |c, set, key| {
+        c.pod_set_set_pod_label(set, key, "x")?;
+        c.pod_set_remove_pod_label(set, key)
+    };
+    let pod_annotations: Write = |c, set, key| {
+        c.pod_set_set_pod_annotation(set, key, "x")?;
+        c.pod_set_remove_pod_annotation(set, key)
     };
     let fields = [
-        "labels",
-        "annotations",
-        "pod-sets[node].pod-labels",
-        "pod-sets[node].pod-annotations",
+        ("labels", labels),
+        ("annotations", annotations),
+        ("pod-sets[node].pod-labels", pod_labels),
+        ("pod-sets[node].pod-annotations", pod_annotations),
     ];
-    for field in fields {
+    for (field, write) in fields {
+        let set_under = |claim: &str, grants: &[&str], key: &str| {
+            let plugin = plugin_under(&manifest("p", &[("writes", claim)]), granted(grants));
+            let mut call = call(Phase::Transform, &plugin);
+            let set = pod_set(&mut call, "node");
+            write(&mut call, set, key)
+        };
         let place = |key: &str| format!("{field}[{key}]");
         for key in [
             "container.apparmor.security.beta.kubernetes.io/node",

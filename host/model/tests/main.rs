@@ -1,5 +1,17 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may stop at the first surprise, and each uses a part of `common`.
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::type_complexity,
+    clippy::unwrap_used
+)]
+
 mod arguments_are_checked;
 mod claims_are_enforced;
 mod claims_of_objects_are_compared_by_their_parts;

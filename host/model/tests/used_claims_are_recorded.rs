@@ -1,10 +1,12 @@
 //! A call records exactly the claims that allowed its accesses.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use trainyard_model::{claims::Verb, plugin::Phase};
 
-use crate::common::{call, container, manifest, methods::METHODS, plugin};
+use crate::common::{
+    call, container, manifest,
+    methods::{METHODS, On},
+    plugin,
+};
 
 /// A claim that no method of the table needs.
 const UNUSED: (&str, &str) = ("reads", "pod-sets[unused].containers[unused].working-dir");
@@ -12,10 +14,10 @@ const UNUSED: (&str, &str) = ("reads", "pod-sets[unused].containers[unused].work
 #[test]
 fn every_method_uses_its_claims_and_no_others() {
     for method in METHODS {
-        let claims: Vec<_> = method.claims.iter().copied().chain([UNUSED]).collect();
+        let claims: Vec<_> = method.all_claims().into_iter().chain([UNUSED]).collect();
         let plugin = plugin(&manifest("p", &claims));
         let mut call = call(method.phase, &plugin);
-        (method.run)(&mut call).unwrap();
+        (method.run)(&mut call, On::Record).unwrap();
         for (at, (verb, path)) in plugin.manifest.claims.iter().enumerate() {
             let is_used = call.used_claims() & (1 << at) != 0;
             let is_needed = (verb, path.to_string().as_str()) != (Verb::Read, UNUSED.1);

@@ -1,13 +1,5 @@
 //! The vendor's manual, generated from the contract, the record's table of fields, the manifest and the limits.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};

@@ -1,246 +1,459 @@
-//! Every method of the contract that needs a claim, with these claims and a call of it on the test record.
+//! Every method of the contract, with a call of it on the test record, the claims that this call needs, and what it writes.
+//!
+//! `contract_is_documented` compares the table with `wit/`, so that no method can be forgotten. The other tests call each row with and
+//! without its claims, in each phase, and on other handles.
 
-#![allow(dead_code, missing_docs, unreachable_pub)]
-
-use serde_json::json;
+use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     plugin::Phase,
-    value::{Devices, Mount, PodResourceClaim, Port, ResourceClaimUse},
+    value::{Devices, KeyFile, Mount, PodResourceClaim, Port, ResourceClaimUse},
 };
 
-use crate::common::{container, pod_set};
+/// The handle that a method is called on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum On {
+    /// One of the record: the pod set `node` with its containers `node` and `setup`.
+    Record,
+    /// The same of the base record.
+    Base,
+    /// A container `own` that the plugin has added.
+    Own,
+    /// One of the pod set's containers, by position.
+    Any(u8),
+    /// One that refers to nothing.
+    Nothing,
+}
 
-/// A method with its claims, as `(list, path)`.
+pub type Run = fn(&mut Call, On) -> Result<(), Fault>;
+
+/// Claims as `(list, path)`.
+pub type Claims = &'static [(&'static str, &'static str)];
+
+/// A method with a call of it.
 pub struct Method {
-    /// As the contract names it: `container.put-env`.
+    /// The method of [`Call`]: `container_put_env`.
     pub name: &'static str,
     pub phase: Phase,
-    pub claims: &'static [(&'static str, &'static str)],
-    pub run: fn(&mut Call) -> Result<(), Fault>,
+    pub claims: Claims,
+    /// The claims of the container or object that the method is called on.
+    pub given: Claims,
+    /// Where it writes, below the place of its first claim.
+    pub below: &'static str,
+    /// The value that it writes there: `null` if it removes one. `None` if it does not change the record.
+    pub value: Option<fn() -> Value>,
+    pub run: Run,
+}
+
+impl Method {
+    pub fn all_claims(&self) -> Vec<(&'static str, &'static str)> {
+        self.claims.iter().chain(self.given).copied().collect()
+    }
+
+    pub fn is_write(&self) -> bool {
+        self.claims.iter().any(|(list, _)| *list != "reads")
+    }
+
+    /// Whether it belongs to a resource of the record, and not to the TrainJob, lookups or objects.
+    pub fn is_of_record(&self) -> bool {
+        ["info_", "pod_set_", "container_"]
+            .iter()
+            .any(|of| self.name.starts_with(of))
+    }
+}
+
+/// `RECEIVER.METHOD(ARGUMENTS)` as a [`Run`].
+macro_rules! run {
+    ($on:ident.$method:ident($($arg:expr),*)) => {
+        |call: &mut trainyard_model::call::Call, on: $crate::common::methods::On| {
+            let handle = $on(call, on)?;
+            call.$method(handle, $($arg),*).map(drop)
+        }
+    };
+}
+pub(crate) use run;
+
+macro_rules! value {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some(|| Value::from($value))
+    };
 }
 
 macro_rules! methods {
-    ($($name:literal $phase:ident [$($list:ident $path:literal),+] $run:expr;)+) => {
+    ($($on:ident.$method:ident($($arg:expr),*) $phase:ident [$($list:ident $path:literal),*]
+        $(given [$($given:ident $of:literal),*])? $(at $below:literal)? $(= $value:expr)?;)+) => {
         pub const METHODS: &[Method] = &[$(Method {
-            name: $name,
+            name: stringify!($method),
             phase: Phase::$phase,
-            claims: &[$((stringify!($list), $path)),+],
-            run: $run,
+            claims: &[$((stringify!($list), $path)),*],
+            given: &[$($((stringify!($given), $of)),*)?],
+            below: concat!($($below)?),
+            value: value!($($value)?),
+            run: run!($on.$method($($arg),*)),
         },)+];
     };
 }
 
-/// The container `node` of the pod set `node`.
-fn node(call: &mut Call) -> handle::Container {
-    container(call, "node", "node")
-}
-
-fn set(call: &mut Call) -> handle::PodSet {
-    pod_set(call, "node")
-}
-
-fn info(call: &mut Call) -> Result<handle::Info, Fault> {
-    call.context_info(Call::CONTEXT)
-}
-
-fn done<T>(result: Result<T, Fault>) -> Result<(), Fault> {
-    result.map(drop)
-}
-
 methods! {
-    "job.spec" Transform [reads "job[/trainer/args]"]
-        |c| { let spec = c.job_spec(handle::Job(0))?; done(c.document_len(spec, "/trainer/args")) };
-    "lookups.get" Build [reads "lookups[v1/ConfigMap/known]"] |c| done(c.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "known"));
-    "lookups.find" Build [reads "lookups[v1/ConfigMap/optional]"] |c| done(c.lookups_find(handle::Lookups(0), "v1", "ConfigMap", "optional"));
-    "lookups.find-in-catalog" Check [reads "catalog[v1/ConfigMap/shared]"]
-        |c| done(c.lookups_find_in_catalog(handle::Lookups(0), "v1", "ConfigMap", "shared"));
-    "lookups.all" Check [reads "lookups[v1/ConfigMap/*]"] |c| done(c.lookups_all(handle::Lookups(0), "v1", "ConfigMap"));
-    "lookups.served" Transform [reads "lookups[v1/ConfigMap/#]"] |c| done(c.lookups_served(handle::Lookups(0), "v1", "ConfigMap"));
-    "objects.emit" Build [writes "objects[v1/ConfigMap/-a]"] |c| done(c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None));
+    context.context_job() Transform [];
+    context.context_lookups() Transform [];
+    context.context_objects() Transform [];
+    context.context_info() Transform [];
+    context.context_base() Transform [];
+    context.context_because("x") Transform [];
+    context.context_warn("x", None) Transform [];
+    context.context_error("x", None) Transform [];
+    context.context_log("info", "x") Transform [];
+    context.context_supports("x") Transform [];
+    context.context_parse_json("{}") Transform [];
+    context.context_quantity_ceil("1") Transform [];
+    context.context_quantity_milli("1") Transform [];
+    context.context_fit_name("x", 63) Transform [];
+    context.context_keep("a", "b") Transform [];
+    context.context_kept("a") Check [];
+    context.context_fact("host/version") Transform [];
 
-    "info.label" Transform [reads "labels[team]"] |c| { let i = info(c)?; done(c.info_label(i, "team")) };
-    "info.annotation" Transform [reads "annotations[x]"] |c| { let i = info(c)?; done(c.info_annotation(i, "x")) };
-    "info.set-label" Transform [writes "labels[x]"] |c| { let i = info(c)?; c.info_set_label(i, "x", "1") };
-    "info.set-annotation" Transform [writes "annotations[x]"] |c| { let i = info(c)?; c.info_set_annotation(i, "x", "1") };
+    job.job_name() Transform [];
+    job.job_namespace() Transform [];
+    job.job_uid() Transform [];
+    job.job_suspended() Transform [];
+    job.job_runtime_kind() Transform [];
+    job.job_runtime_name() Transform [];
+    job.job_nodes() Transform [];
+    job.job_processes_per_node() Transform [];
+    job.job_config() Transform [];
+    job.job_operator_config() Transform [];
+    job.job_label("x") Transform [];
+    job.job_annotation("x") Transform [];
+    job.job_runtime_label("x") Transform [];
+    job.job_runtime_annotation("x") Transform [];
+    job_with_args.job_spec() Transform [reads "job[/trainer/args]"];
 
-    "info.gang-requests" Transform [
+    config.document_kind("/a") Transform [];
+    config.document_text("/a") Transform [];
+    config.document_integer("/a") Transform [];
+    config.document_boolean("/a") Transform [];
+    config.document_len("/a") Transform [];
+    config.document_keys("/a") Transform [];
+    config.document_json("/a") Transform [];
+
+    lookups.lookups_get("v1", "ConfigMap", "known") Build [reads "lookups[v1/ConfigMap/known]"];
+    lookups.lookups_find("v1", "ConfigMap", "optional") Build [reads "lookups[v1/ConfigMap/optional]"];
+    lookups.lookups_find_in_catalog("v1", "ConfigMap", "shared") Check [reads "catalog[v1/ConfigMap/shared]"];
+    lookups.lookups_all("v1", "ConfigMap") Check [reads "lookups[v1/ConfigMap/*]"];
+    lookups.lookups_served("v1", "ConfigMap") Transform [reads "lookups[v1/ConfigMap/#]"];
+
+    objects.objects_name("v1", "ConfigMap", "-a", None) Transform [];
+    objects.objects_emit("v1", "ConfigMap", "-a", None) Build [writes "objects[v1/ConfigMap/-a]"];
+    objects.objects_key_pair("a", "curve25519") Build [];
+    objects.objects_random("a", 16, "hex") Build [];
+    key_pair.key_pair_private("z85") Build [];
+    key_pair.key_pair_public("z85") Build [];
+    config_map.object_name() Build [] given [writes "objects[v1/ConfigMap/-a]"];
+    config_map.object_set_label("a", "b") Build [] given [writes "objects[v1/ConfigMap/-a]"];
+    config_map.object_set_annotation("a", "b") Build [] given [writes "objects[v1/ConfigMap/-a]"];
+    config_map.object_append("a", "b") Build [] given [writes "objects[v1/ConfigMap/-a]"];
+    config_map.object_set_binary("a", &[1]) Build [] given [writes "objects[v1/ConfigMap/-a]"];
+    config_map.object_set_immutable() Build [] given [writes "objects[v1/ConfigMap/-a]"];
+    config_map.object_set_apply("live") Build [] given [writes "objects[v1/ConfigMap/-a]"];
+    secret.object_append_secret("a", handle::SecretText(0)) Build [] given [writes "objects[v1/Secret/-a]"];
+    secret.object_set_type("Opaque") Build [] given [writes "objects[v1/Secret/-a]"];
+    widget.object_set_body("{}") Build [] given [writes "objects[example.com/v1/Widget/-a]"];
+    widget.object_report_while("phase/Pending", "waits") Build [] given [writes "objects[example.com/v1/Widget/-a]"];
+
+    info.info_pod_sets() Transform [];
+    info.info_pod_set("node") Transform [];
+    info.info_with_ancestor("trainer") Transform [];
+    info.info_nodes() Transform [];
+    info.info_gang_members(&texts(["node"])) Transform [];
+    info.info_selector() Transform [];
+    info.info_subdomain() Transform [];
+    info.info_cluster_domain() Transform [];
+    info.info_has_host_names() Transform [];
+    info.info_label("team") Transform [reads "labels[team]"];
+    info.info_annotation("x") Transform [reads "annotations[x]"];
+    info.info_set_label("x", "1") Transform [writes "labels[x]"] = "1";
+    info.info_set_label("team", "2") Transform [writes "labels[team]"] = "2";
+    info.info_set_annotation("x", "1") Transform [writes "annotations[x]"] = "1";
+    info.info_gang_requests(&texts(["node"])) Transform [
         reads "pod-sets[node].containers[*].requests[*]", reads "pod-sets[node].containers[*].limits[*]",
         reads "pod-sets[node].init-containers[*].requests[*]", reads "pod-sets[node].init-containers[*].limits[*]",
         reads "pod-sets[node].init-containers[*].restart-policy", reads "pod-sets[node].raw[resources]",
         reads "pod-sets[node].raw[overhead]", reads "pod-sets[node].raw[runtimeClassName]",
-        reads "lookups[v1/LimitRange/*]", reads "lookups[node.k8s.io/v1/RuntimeClass/kata]"
-    ] |c| { let i = info(c)?; done(c.info_gang_requests(i, &["node".to_owned()])) };
-    "pod-set.pod-requests" Transform [
+        reads "lookups[v1/LimitRange/*]", reads "lookups[node.k8s.io/v1/RuntimeClass/kata]"];
+
+    set.pod_set_name() Transform [];
+    set.pod_set_selector() Transform [];
+    set.pod_set_ancestor() Transform [];
+    set.pod_set_depends_on() Transform [];
+    set.pod_set_count() Transform [];
+    set.pod_set_replicas() Transform [];
+    set.pod_set_is_indexed() Transform [];
+    set.pod_set_address_count() Transform [];
+    set.pod_set_address(0, 3) Transform [];
+    set.pod_set_addresses(0, 9) Transform [];
+    set.pod_set_joined_addresses(0, 9, ",") Transform [];
+    set.pod_set_hostlist() Transform [];
+    set.pod_set_container("node") Transform [];
+    set.pod_set_pod_requests() Transform [
         reads "pod-sets[node].containers[*].requests[*]", reads "pod-sets[node].containers[*].limits[*]",
         reads "pod-sets[node].init-containers[*].requests[*]", reads "pod-sets[node].init-containers[*].limits[*]",
         reads "pod-sets[node].init-containers[*].restart-policy", reads "pod-sets[node].raw[resources]",
         reads "pod-sets[node].raw[overhead]", reads "pod-sets[node].raw[runtimeClassName]",
-        reads "lookups[v1/LimitRange/*]", reads "lookups[node.k8s.io/v1/RuntimeClass/kata]"
-    ] |c| { let s = set(c); done(c.pod_set_pod_requests(s)) };
-    "pod-set.backoff-limit" Transform [reads "pod-sets[node].backoff-limit"] |c| { let s = set(c); done(c.pod_set_backoff_limit(s)) };
-    "pod-set.set-backoff-limit" Transform [writes "pod-sets[node].backoff-limit"] |c| { let s = set(c); c.pod_set_set_backoff_limit(s, 7) };
-    "pod-set.containers" Transform [reads "pod-sets[node].containers[#]"] |c| { let s = set(c); done(c.pod_set_containers(s)) };
-    "pod-set.init-containers" Transform [reads "pod-sets[node].init-containers[#]"]
-        |c| { let s = set(c); done(c.pod_set_init_containers(s)) };
-    "pod-set.add-container" Transform [creates "pod-sets[node].containers[new]"]
-        |c| { let s = set(c); done(c.pod_set_add_container(s, "new", "image")) };
-    "pod-set.add-init-container" Transform [creates "pod-sets[node].init-containers[new]"]
-        |c| { let s = set(c); done(c.pod_set_add_init_container(s, "new", "image")) };
-    "pod-set.volumes" Transform [reads "pod-sets[node].volumes[#]"] |c| { let s = set(c); done(c.pod_set_volumes(s)) };
-    "pod-set.volume" Transform [reads "pod-sets[node].volumes[data]"] |c| { let s = set(c); done(c.pod_set_volume(s, "data")) };
-    "pod-set.remove-volume" Transform [writes "pod-sets[node].volumes[data]"] |c| { let s = set(c); c.pod_set_remove_volume(s, "data") };
-    "pod-set.put-empty-dir" Transform [writes "pod-sets[node].volumes[new]"]
-        |c| { let s = set(c); c.pod_set_put_empty_dir(s, "new", None, None) };
-    "pod-set.put-own-config-map" Transform [writes "pod-sets[node].volumes[new]", writes "objects[v1/ConfigMap/-a]"]
-        |c| { let s = set(c); c.pod_set_put_own_config_map(s, "new", "-a", None, &[]) };
-    "pod-set.put-own-secret" Transform [writes "pod-sets[node].volumes[new]", writes "objects[v1/Secret/-a]"]
-        |c| { let s = set(c); c.pod_set_put_own_secret(s, "new", "-a", None, &[]) };
-    "pod-set.put-raw-volume" Transform [writes "pod-sets[node].volumes[new]"]
-        |c| { let s = set(c); c.pod_set_put_raw_volume(s, "new", &json!({"hostPath": {"path": "/"}}).to_string()) };
-    "pod-set.resource-claims" Transform [reads "pod-sets[node].resource-claims[*]"]
-        |c| { let s = set(c); done(c.pod_set_resource_claims(s)) };
-    "pod-set.put-resource-claim" Transform [writes "pod-sets[node].resource-claims[gpu]"] |c| {
-        let claim = PodResourceClaim { name: "gpu".to_owned(), resource_claim: Some("a".to_owned()), resource_claim_template: None };
-        let s = set(c);
-        c.pod_set_put_resource_claim(s, &claim)
-    };
-    "pod-set.remove-resource-claim" Transform [writes "pod-sets[node].resource-claims[gpu]"]
-        |c| { let s = set(c); c.pod_set_remove_resource_claim(s, "gpu") };
-    "pod-set.put-devices" Transform [writes "pod-sets[node].devices[a]"] |c| {
-        let s = set(c);
-        c.pod_set_put_devices(s, &Devices { source: "a".to_owned(), count: None, accelerator: true })
-    };
-    "pod-set.devices" Transform [reads "pod-sets[node].devices[*]"]
-        |c| { let s = set(c); done(c.pod_set_devices(s)) };
-    "pod-set.accelerators" Transform [reads "pod-sets[node].devices[*]"]
-        |c| { let s = set(c); done(c.pod_set_accelerators(s)) };
-    "pod-set.processes" Transform [
+        reads "lookups[v1/LimitRange/*]", reads "lookups[node.k8s.io/v1/RuntimeClass/kata]"];
+    set.pod_set_backoff_limit() Transform [reads "pod-sets[node].backoff-limit"];
+    set.pod_set_set_backoff_limit(7) Transform [writes "pod-sets[node].backoff-limit"] = 7;
+    set.pod_set_containers() Transform [reads "pod-sets[node].containers[#]"];
+    set.pod_set_init_containers() Transform [reads "pod-sets[node].init-containers[#]"];
+    set.pod_set_add_container("new", "image") Transform [creates "pod-sets[node].containers[new]"] at ".image" = "image";
+    set.pod_set_add_container("more", "other") Transform [creates "pod-sets[node].containers[more]"] at ".image" = "other";
+    set.pod_set_add_init_container("first", "image") Transform [creates "pod-sets[node].init-containers[first]"] at ".image" = "image";
+    set.pod_set_volumes() Transform [reads "pod-sets[node].volumes[#]"];
+    set.pod_set_volume("data") Transform [reads "pod-sets[node].volumes[data]"];
+    set.pod_set_remove_volume("data") Transform [writes "pod-sets[node].volumes[data]"] = json!(null);
+    set.pod_set_remove_volume("new") Transform [writes "pod-sets[node].volumes[new]"];
+    set.pod_set_put_empty_dir("new", None, None) Transform [writes "pod-sets[node].volumes[new]"] = json!({"name": "new", "emptyDir": {}});
+    set.pod_set_put_empty_dir("data", Some("Memory"), Some("1Gi")) Transform [writes "pod-sets[node].volumes[data]"]
+        = json!({"name": "data", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}});
+    set.pod_set_put_own_config_map("own", "-a", None, &[KeyFile { key: "k".to_owned(), path: "p".to_owned(), mode: Some(4) }])
+        Transform [writes "pod-sets[node].volumes[own]", writes "objects[v1/ConfigMap/-a]"]
+        = json!({"name": "own", "configMap": {"name": "llama-a", "items": [{"key": "k", "path": "p", "mode": 4}]}});
+    set.pod_set_put_own_secret("keys", "-a", Some(0o440), &[]) Transform [writes "pod-sets[node].volumes[keys]", writes "objects[v1/Secret/-a]"]
+        = json!({"name": "keys", "secret": {"secretName": "llama-a", "defaultMode": 0o440}});
+    set.pod_set_put_raw_volume("host", r#"{"hostPath": {"path": "/"}}"#) Transform [writes "pod-sets[node].volumes[host]"]
+        = json!({"name": "host", "hostPath": {"path": "/"}});
+    set.pod_set_resource_claims() Transform [reads "pod-sets[node].resource-claims[*]"];
+    set.pod_set_put_resource_claim(&resource_claim("gpu", Some("a"), None)) Transform [writes "pod-sets[node].resource-claims[gpu]"]
+        = json!({"name": "gpu", "resourceClaimName": "a"});
+    set.pod_set_put_resource_claim(&resource_claim("gpu", None, Some("b"))) Transform [writes "pod-sets[node].resource-claims[gpu]"]
+        = json!({"name": "gpu", "resourceClaimTemplateName": "b"});
+    set.pod_set_remove_resource_claim("gpu") Transform [writes "pod-sets[node].resource-claims[gpu]"];
+    set.pod_set_devices() Transform [reads "pod-sets[node].devices[*]"];
+    set.pod_set_put_devices(&devices("a")) Transform [writes "pod-sets[node].devices[a]"] = json!({"count": 4, "accelerator": true});
+    set.pod_set_accelerators() Transform [reads "pod-sets[node].devices[*]"];
+    set.pod_set_processes() Transform [
         reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[cpu]",
-        reads "pod-sets[node].containers[node].limits[cpu]"
-    ] |c| { let s = set(c); done(c.pod_set_processes(s)) };
-    "pod-set.pod-label" Transform [reads "pod-sets[node].pod-labels[app]"] |c| { let s = set(c); done(c.pod_set_pod_label(s, "app")) };
-    "pod-set.set-pod-label" Transform [writes "pod-sets[node].pod-labels[app]"]
-        |c| { let s = set(c); c.pod_set_set_pod_label(s, "app", "x") };
-    "pod-set.remove-pod-label" Transform [writes "pod-sets[node].pod-labels[app]"]
-        |c| { let s = set(c); c.pod_set_remove_pod_label(s, "app") };
-    "pod-set.pod-annotation" Transform [reads "pod-sets[node].pod-annotations[x]"]
-        |c| { let s = set(c); done(c.pod_set_pod_annotation(s, "x")) };
-    "pod-set.set-pod-annotation" Transform [writes "pod-sets[node].pod-annotations[x]"]
-        |c| { let s = set(c); c.pod_set_set_pod_annotation(s, "x", "1") };
-    "pod-set.remove-pod-annotation" Transform [writes "pod-sets[node].pod-annotations[x]"]
-        |c| { let s = set(c); c.pod_set_remove_pod_annotation(s, "x") };
-    "pod-set.node-selector" Transform [reads "pod-sets[node].node-selector[x]"]
-        |c| { let s = set(c); done(c.pod_set_node_selector(s, "x")) };
-    "pod-set.put-node-selector" Transform [writes "pod-sets[node].node-selector[x]"]
-        |c| { let s = set(c); c.pod_set_put_node_selector(s, "x", "1") };
-    "pod-set.priority-class" Transform [reads "pod-sets[node].priority-class"]
-        |c| { let s = set(c); done(c.pod_set_priority_class(s)) };
-    "pod-set.set-priority-class" Transform [writes "pod-sets[node].priority-class"]
-        |c| { let s = set(c); c.pod_set_set_priority_class(s, "x") };
-    "pod-set.scheduler-name" Transform [reads "pod-sets[node].scheduler-name"]
-        |c| { let s = set(c); done(c.pod_set_scheduler_name(s)) };
-    "pod-set.set-scheduler-name" Transform [writes "pod-sets[node].scheduler-name"]
-        |c| { let s = set(c); c.pod_set_set_scheduler_name(s, "x") };
+        reads "pod-sets[node].containers[node].limits[cpu]"];
+    set.pod_set_pod_label("app") Transform [reads "pod-sets[node].pod-labels[app]"];
+    set.pod_set_set_pod_label("app", "x") Transform [writes "pod-sets[node].pod-labels[app]"] = "x";
+    set.pod_set_set_pod_label("new", "y") Transform [writes "pod-sets[node].pod-labels[new]"] = "y";
+    set.pod_set_remove_pod_label("app") Transform [writes "pod-sets[node].pod-labels[app]"] = json!(null);
+    set.pod_set_pod_annotation("x") Transform [reads "pod-sets[node].pod-annotations[x]"];
+    set.pod_set_set_pod_annotation("x", "1") Transform [writes "pod-sets[node].pod-annotations[x]"] = "1";
+    set.pod_set_remove_pod_annotation("x") Transform [writes "pod-sets[node].pod-annotations[x]"];
+    set.pod_set_node_selector("x") Transform [reads "pod-sets[node].node-selector[x]"];
+    set.pod_set_put_node_selector("x", "1") Transform [writes "pod-sets[node].node-selector[x]"] = "1";
+    set.pod_set_priority_class() Transform [reads "pod-sets[node].priority-class"];
+    set.pod_set_set_priority_class("x") Transform [writes "pod-sets[node].priority-class"] = "x";
+    set.pod_set_scheduler_name() Transform [reads "pod-sets[node].scheduler-name"];
+    set.pod_set_set_scheduler_name("x") Transform [writes "pod-sets[node].scheduler-name"] = "x";
+    set.pod_set_add_scheduling_gate("example.com/gate") Transform [writes "pod-sets[node].scheduling-gates[example.com/gate]"]
+        = json!({"name": "example.com/gate"});
+    set.pod_set_add_toleration("gpu", r#"{"operator": "Exists"}"#) Transform [writes "pod-sets[node].tolerations[gpu]"]
+        = json!({"operator": "Exists"});
+    set.pod_set_add_affinity_term("zone", "podAffinity/required", r#"{"topologyKey": "zone"}"#)
+        Transform [writes "pod-sets[node].affinity-terms[zone]"]
+        = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}});
+    set.pod_set_dns_searches() Transform [reads "pod-sets[node].dns-searches[#]"];
+    set.pod_set_add_dns_search("ml.svc.cluster.local") Transform [writes "pod-sets[node].dns-searches[ml.svc.cluster.local]"]
+        = "ml.svc.cluster.local";
+    set.pod_set_fs_group() Transform [reads "pod-sets[node].fs-group"];
+    set.pod_set_set_fs_group(7) Transform [writes "pod-sets[node].fs-group"] = 7;
+    set.pod_set_raw("hostNetwork") Transform [reads "pod-sets[node].raw[hostNetwork]"];
+    set.pod_set_set_raw("securityContext/runAsUser", "7") Transform [writes "pod-sets[node].raw[securityContext/runAsUser]"] = 7;
 
-    "pod-set.add-scheduling-gate" Transform [writes "pod-sets[node].scheduling-gates[example.com/gate]"]
-        |c| { let s = set(c); c.pod_set_add_scheduling_gate(s, "example.com/gate") };
-    "pod-set.add-toleration" Transform [writes "pod-sets[node].tolerations[gpu]"]
-        |c| { let s = set(c); c.pod_set_add_toleration(s, "gpu", r#"{"operator": "Exists"}"#) };
-    "pod-set.add-affinity-term" Transform [writes "pod-sets[node].affinity-terms[zone]"] |c| {
-        let s = set(c);
-        c.pod_set_add_affinity_term(s, "zone", "podAffinity/required", r#"{"topologyKey": "zone"}"#)
-    };
-    "pod-set.dns-searches" Transform [reads "pod-sets[node].dns-searches[#]"] |c| { let s = set(c); done(c.pod_set_dns_searches(s)) };
-    "pod-set.add-dns-search" Transform [writes "pod-sets[node].dns-searches[ml.svc.cluster.local]"]
-        |c| { let s = set(c); c.pod_set_add_dns_search(s, "ml.svc.cluster.local") };
-    "pod-set.fs-group" Transform [reads "pod-sets[node].fs-group"] |c| { let s = set(c); done(c.pod_set_fs_group(s)) };
-    "pod-set.set-fs-group" Transform [writes "pod-sets[node].fs-group"] |c| { let s = set(c); c.pod_set_set_fs_group(s, 7) };
-    "pod-set.raw" Transform [reads "pod-sets[node].raw[hostNetwork]"] |c| { let s = set(c); done(c.pod_set_raw(s, "hostNetwork")) };
-    "pod-set.set-raw" Transform [writes "pod-sets[node].raw[securityContext/runAsUser]"]
-        |c| { let s = set(c); c.pod_set_set_raw(s, "securityContext/runAsUser", "7") };
+    node.container_name() Transform [];
+    node.container_is_init() Transform [];
+    setup.container_is_sidecar() Transform [reads "pod-sets[node].init-containers[setup].restart-policy"];
+    node.container_created_by_me() Transform [];
+    node.container_runtime_command() Transform [];
+    node.container_runtime_args() Transform [];
+    added.container_place_first() Transform [] given [creates "pod-sets[node].init-containers[x]"] at ".placement[first]" = "";
+    added.container_place_before("setup") Transform [] given [creates "pod-sets[node].init-containers[x]"] at ".placement[before/setup]" = "";
+    added.container_place_after("setup") Transform [] given [creates "pod-sets[node].init-containers[x]"] at ".placement[after/setup]" = "";
+    node.container_image() Transform [reads "pod-sets[node].containers[node].image"];
+    node.container_set_image("x") Transform [writes "pod-sets[node].containers[node].image"] = "x";
+    node.container_set_image_pull_policy("Always") Transform [writes "pod-sets[node].containers[node].image-pull-policy"] = "Always";
+    node.container_command() Transform [reads "pod-sets[node].containers[node].command"];
+    node.container_set_command(&texts(["a"])) Transform [writes "pod-sets[node].containers[node].command"] = json!(["a"]);
+    node.container_args() Transform [reads "pod-sets[node].containers[node].args"];
+    node.container_set_args(&texts(["b", "c"])) Transform [writes "pod-sets[node].containers[node].args"] = json!(["b", "c"]);
+    node.container_clear_args() Transform [writes "pod-sets[node].containers[node].args"];
+    node.container_working_dir() Transform [reads "pod-sets[node].containers[node].working-dir"];
+    node.container_set_working_dir("/x") Transform [writes "pod-sets[node].containers[node].working-dir"] = "/x";
+    node.container_set_restart_policy("Always") Transform [writes "pod-sets[node].containers[node].restart-policy"] = "Always";
+    node.container_env_names() Transform [reads "pod-sets[node].containers[node].env[#]"];
+    node.container_env("MODE") Transform [reads "pod-sets[node].containers[node].env[MODE]"];
+    node.container_env_source("MODE") Transform [reads "pod-sets[node].containers[node].env[MODE]"];
+    node.container_env_owner("MODE") Transform [reads "pod-sets[node].containers[node].env[MODE]"];
+    node.container_put_env("NEW", "1") Transform [writes "pod-sets[node].containers[node].env[NEW]"] = "1";
+    node.container_default_env("MODE", "1") Transform [writes "pod-sets[node].containers[node].env[MODE]"];
+    node.container_default_env("DEFAULT", "1") Transform [writes "pod-sets[node].containers[node].env[DEFAULT]"] = "1";
+    node.container_put_env_field("NEW", "metadata.name") Transform [writes "pod-sets[node].containers[node].env[NEW]"]
+        = json!({"fieldRef": {"fieldPath": "metadata.name"}});
+    node.container_put_env_resource("CPU", None, "limits.cpu", None) Transform [writes "pod-sets[node].containers[node].env[CPU]"]
+        = json!({"resourceFieldRef": {"resource": "limits.cpu"}});
+    node.container_put_env_resource("GB", Some("side"), "limits.memory", Some("1G")) Transform [writes "pod-sets[node].containers[node].env[GB]"]
+        = json!({"resourceFieldRef": {"containerName": "side", "resource": "limits.memory", "divisor": "1G"}});
+    node.container_put_env_own_config_map("OWN", "-a", "key")
+        Transform [writes "pod-sets[node].containers[node].env[OWN]", writes "objects[v1/ConfigMap/-a]"]
+        = json!({"configMapKeyRef": {"name": "llama-a", "key": "key"}});
+    node.container_put_env_own_secret("OWN", "-a", "key")
+        Transform [writes "pod-sets[node].containers[node].env[OWN]", writes "objects[v1/Secret/-a]"]
+        = json!({"secretKeyRef": {"name": "llama-a", "key": "key"}});
+    node.container_put_env_raw("RAW", r#"{"secretKeyRef": {"name": "a", "key": "b"}}"#) Transform [writes "pod-sets[node].containers[node].env[RAW]"]
+        = json!({"secretKeyRef": {"name": "a", "key": "b"}});
+    node.container_remove_env("NEW") Transform [writes "pod-sets[node].containers[node].env[NEW]"];
+    node.container_ports() Transform [reads "pod-sets[node].containers[node].ports[*]"];
+    node.container_port(80, "TCP") Transform [reads "pod-sets[node].containers[node].ports[80/TCP]"];
+    node.container_put_port(&port(29500)) Transform [writes "pod-sets[node].containers[node].ports[29500/TCP]"]
+        = json!({"containerPort": 29500});
+    node.container_put_port(&Port { name: Some("p".to_owned()), protocol: "UDP".to_owned(), host_port: Some(8080), host_ip: Some("192.0.2.1".to_owned()), ..port(80) })
+        Transform [writes "pod-sets[node].containers[node].ports[80/UDP]"]
+        = json!({"name": "p", "containerPort": 80, "protocol": "UDP", "hostPort": 8080, "hostIP": "192.0.2.1"});
+    node.container_mounts() Transform [reads "pod-sets[node].containers[node].mounts[*]"];
+    node.container_mount("/data") Transform [reads "pod-sets[node].containers[node].mounts[/data]"];
+    node.container_default_mount(&mount("data", "/data")) Transform [writes "pod-sets[node].containers[node].mounts[/data]"];
+    node.container_put_mount(&mount("data", "/new")) Transform [writes "pod-sets[node].containers[node].mounts[/new]"]
+        = json!({"name": "data", "mountPath": "/new", "readOnly": true});
+    node.container_put_mount(&Mount { sub_path: text("s"), mount_propagation: text("HostToContainer"), read_only: false, ..mount("data", "/data") })
+        Transform [writes "pod-sets[node].containers[node].mounts[/data]"]
+        = json!({"name": "data", "mountPath": "/data", "subPath": "s", "mountPropagation": "HostToContainer"});
+    node.container_remove_mount("/data") Transform [writes "pod-sets[node].containers[node].mounts[/data]"] = json!(null);
+    node.container_request("cpu") Transform [reads "pod-sets[node].containers[node].requests[cpu]", reads "pod-sets[node].containers[node].limits[cpu]"];
+    node.container_limit("cpu") Transform [reads "pod-sets[node].containers[node].limits[cpu]"];
+    node.container_requests() Transform [reads "pod-sets[node].containers[node].requests[*]", reads "pod-sets[node].containers[node].limits[*]"];
+    node.container_limits() Transform [reads "pod-sets[node].containers[node].limits[*]"];
+    node.container_set_request("cpu", "1") Transform [writes "pod-sets[node].containers[node].requests[cpu]"] = "1";
+    node.container_set_limit("cpu", "1") Transform [writes "pod-sets[node].containers[node].limits[cpu]"] = "1";
+    node.container_resource_claim_uses() Transform [reads "pod-sets[node].containers[node].resource-claims[*]"];
+    node.container_put_resource_claim_use(&ResourceClaimUse { name: "gpu".to_owned(), request: text("r") })
+        Transform [writes "pod-sets[node].containers[node].resource-claims[gpu]"] = json!({"name": "gpu", "request": "r"});
+    node.container_remove_resource_claim_use("gpu") Transform [writes "pod-sets[node].containers[node].resource-claims[gpu]"];
+    node.container_capabilities() Transform [reads "pod-sets[node].containers[node].capabilities[#]"];
+    node.container_add_capability("IPC_LOCK") Transform [writes "pod-sets[node].containers[node].capabilities[IPC_LOCK]"] = "IPC_LOCK";
+    node.container_raw("readinessProbe") Transform [reads "pod-sets[node].containers[node].raw[readinessProbe]"];
+    node.container_set_raw("tty", "true") Transform [writes "pod-sets[node].containers[node].raw[tty]"] = true;
+}
 
-    "container.raw" Transform [reads "pod-sets[node].containers[node].raw[readinessProbe]"]
-        |c| { let n = node(c); done(c.container_raw(n, "readinessProbe")) };
-    "container.set-raw" Transform [writes "pod-sets[node].containers[node].raw[tty]"]
-        |c| { let n = node(c); c.container_set_raw(n, "tty", "true") };
-    "container.is-sidecar" Transform [reads "pod-sets[node].init-containers[setup].restart-policy"]
-        |c| { let c_ = container(c, "node", "setup"); done(c.container_is_sidecar(c_)) };
-    "container.image" Transform [reads "pod-sets[node].containers[node].image"] |c| { let n = node(c); done(c.container_image(n)) };
-    "container.set-image" Transform [writes "pod-sets[node].containers[node].image"] |c| { let n = node(c); c.container_set_image(n, "x") };
-    "container.set-image-pull-policy" Transform [writes "pod-sets[node].containers[node].image-pull-policy"]
-        |c| { let n = node(c); c.container_set_image_pull_policy(n, "Always") };
-    "container.command" Transform [reads "pod-sets[node].containers[node].command"] |c| { let n = node(c); done(c.container_command(n)) };
-    "container.set-command" Transform [writes "pod-sets[node].containers[node].command"]
-        |c| { let n = node(c); c.container_set_command(n, &[]) };
-    "container.args" Transform [reads "pod-sets[node].containers[node].args"] |c| { let n = node(c); done(c.container_args(n)) };
-    "container.set-args" Transform [writes "pod-sets[node].containers[node].args"] |c| { let n = node(c); c.container_set_args(n, &[]) };
-    "container.clear-args" Transform [writes "pod-sets[node].containers[node].args"] |c| { let n = node(c); c.container_clear_args(n) };
-    "container.working-dir" Transform [reads "pod-sets[node].containers[node].working-dir"]
-        |c| { let n = node(c); done(c.container_working_dir(n)) };
-    "container.set-working-dir" Transform [writes "pod-sets[node].containers[node].working-dir"]
-        |c| { let n = node(c); c.container_set_working_dir(n, "/x") };
-    "container.set-restart-policy" Transform [writes "pod-sets[node].containers[node].restart-policy"]
-        |c| { let n = node(c); c.container_set_restart_policy(n, "Always") };
-    "container.env-names" Transform [reads "pod-sets[node].containers[node].env[#]"] |c| { let n = node(c); done(c.container_env_names(n)) };
-    "container.env" Transform [reads "pod-sets[node].containers[node].env[MODE]"] |c| { let n = node(c); done(c.container_env(n, "MODE")) };
-    "container.env-source" Transform [reads "pod-sets[node].containers[node].env[MODE]"]
-        |c| { let n = node(c); done(c.container_env_source(n, "MODE")) };
-    "container.env-owner" Transform [reads "pod-sets[node].containers[node].env[MODE]"]
-        |c| { let n = node(c); done(c.container_env_owner(n, "MODE")) };
-    "container.put-env" Transform [writes "pod-sets[node].containers[node].env[NEW]"] |c| { let n = node(c); c.container_put_env(n, "NEW", "1") };
-    "container.default-env" Transform [writes "pod-sets[node].containers[node].env[MODE]"]
-        |c| { let n = node(c); c.container_default_env(n, "MODE", "1") };
-    "container.put-env-field" Transform [writes "pod-sets[node].containers[node].env[NEW]"]
-        |c| { let n = node(c); c.container_put_env_field(n, "NEW", "metadata.name") };
-    "container.put-env-resource" Transform [writes "pod-sets[node].containers[node].env[NEW]"]
-        |c| { let n = node(c); c.container_put_env_resource(n, "NEW", None, "limits.cpu", None) };
-    "container.put-env-own-config-map" Transform [writes "pod-sets[node].containers[node].env[NEW]", writes "objects[v1/ConfigMap/-a]"]
-        |c| { let n = node(c); c.container_put_env_own_config_map(n, "NEW", "-a", "key") };
-    "container.put-env-own-secret" Transform [writes "pod-sets[node].containers[node].env[NEW]", writes "objects[v1/Secret/-a]"]
-        |c| { let n = node(c); c.container_put_env_own_secret(n, "NEW", "-a", "key") };
-    "container.put-env-raw" Transform [writes "pod-sets[node].containers[node].env[NEW]"]
-        |c| { let n = node(c); c.container_put_env_raw(n, "NEW", &json!({"secretKeyRef": {"name": "a", "key": "b"}}).to_string()) };
-    "container.remove-env" Transform [writes "pod-sets[node].containers[node].env[NEW]"] |c| { let n = node(c); c.container_remove_env(n, "NEW") };
-    "container.ports" Transform [reads "pod-sets[node].containers[node].ports[*]"] |c| { let n = node(c); done(c.container_ports(n)) };
-    "container.port" Transform [reads "pod-sets[node].containers[node].ports[80/TCP]"]
-        |c| { let n = node(c); done(c.container_port(n, 80, "TCP")) };
-    "container.put-port" Transform [writes "pod-sets[node].containers[node].ports[29500/TCP]"]
-        |c| { let n = node(c); c.container_put_port(n, &Port { number: 29500, protocol: "TCP".to_owned(), ..Port::default() }) };
-    "container.mounts" Transform [reads "pod-sets[node].containers[node].mounts[*]"] |c| { let n = node(c); done(c.container_mounts(n)) };
-    "container.mount" Transform [reads "pod-sets[node].containers[node].mounts[/data]"]
-        |c| { let n = node(c); done(c.container_mount(n, "/data")) };
-    "container.default-mount" Transform [writes "pod-sets[node].containers[node].mounts[/data]"] |c| {
-        let n = node(c);
-        c.container_default_mount(n, &Mount { volume: "data".to_owned(), path: "/data".to_owned(), ..Mount::default() })
+pub fn text(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+fn texts<const N: usize>(texts: [&str; N]) -> [String; N] {
+    texts.map(str::to_owned)
+}
+
+pub fn port(number: u16) -> Port {
+    let protocol = "TCP".to_owned();
+    Port {
+        number,
+        protocol,
+        ..Port::default()
+    }
+}
+
+/// A read-only mount of a volume.
+pub fn mount(volume: &str, path: &str) -> Mount {
+    Mount {
+        volume: volume.to_owned(),
+        path: path.to_owned(),
+        read_only: true,
+        ..Mount::default()
+    }
+}
+
+pub fn resource_claim(name: &str, claim: Option<&str>, template: Option<&str>) -> PodResourceClaim {
+    PodResourceClaim {
+        name: name.to_owned(),
+        resource_claim: claim.map(str::to_owned),
+        resource_claim_template: template.map(str::to_owned),
+    }
+}
+
+pub fn devices(source: &str) -> Devices {
+    Devices {
+        source: source.to_owned(),
+        count: Some(4),
+        accelerator: true,
+    }
+}
+
+macro_rules! handles {
+    ($($name:ident -> $handle:ident $receiver:expr;)+) => {$(
+        pub fn $name(call: &mut Call, on: On) -> Result<handle::$handle, Fault> {
+            let receiver: fn(&mut Call, On) -> Result<handle::$handle, Fault> = $receiver;
+            receiver(call, on)
+        }
+    )+};
+}
+
+/// A handle that refers to nothing.
+const NOTHING: u32 = 77;
+
+handles! {
+    context -> Context |_, _| Ok(Call::CONTEXT);
+    job -> Job |_, _| Ok(handle::Job(0));
+    // A claim on the spec is checked when it is read.
+    job_with_args -> Job |c, _| {
+        let spec = c.job_spec(handle::Job(0))?;
+        c.document_len(spec, "/trainer/args")?;
+        Ok(handle::Job(0))
     };
-    "container.put-mount" Transform [writes "pod-sets[node].containers[node].mounts[/new]"] |c| {
-        let n = node(c);
-        c.container_put_mount(n, &Mount { volume: "data".to_owned(), path: "/new".to_owned(), read_only: true, ..Mount::default() })
+    lookups -> Lookups |_, _| Ok(handle::Lookups(0));
+    objects -> Objects |_, _| Ok(handle::Objects(0));
+    key_pair -> KeyPair |c, on| match on {
+        On::Nothing => Ok(handle::KeyPair(NOTHING)),
+        _ => c.objects_key_pair(handle::Objects(0), "a", "curve25519"),
     };
-    "container.remove-mount" Transform [writes "pod-sets[node].containers[node].mounts[/data]"]
-        |c| { let n = node(c); c.container_remove_mount(n, "/data") };
-    "container.capabilities" Transform [reads "pod-sets[node].containers[node].capabilities[#]"]
-        |c| { let n = node(c); done(c.container_capabilities(n)) };
-    "container.add-capability" Transform [writes "pod-sets[node].containers[node].capabilities[IPC_LOCK]"]
-        |c| { let n = node(c); c.container_add_capability(n, "IPC_LOCK") };
-    "container.request" Transform [reads "pod-sets[node].containers[node].requests[cpu]", reads "pod-sets[node].containers[node].limits[cpu]"]
-        |c| { let n = node(c); done(c.container_request(n, "cpu")) };
-    "container.limit" Transform [reads "pod-sets[node].containers[node].limits[cpu]"] |c| { let n = node(c); done(c.container_limit(n, "cpu")) };
-    "container.requests" Transform [reads "pod-sets[node].containers[node].requests[*]", reads "pod-sets[node].containers[node].limits[*]"]
-        |c| { let n = node(c); done(c.container_requests(n)) };
-    "container.limits" Transform [reads "pod-sets[node].containers[node].limits[*]"] |c| { let n = node(c); done(c.container_limits(n)) };
-    "container.set-request" Transform [writes "pod-sets[node].containers[node].requests[cpu]"]
-        |c| { let n = node(c); c.container_set_request(n, "cpu", "1") };
-    "container.resource-claim-uses" Transform [reads "pod-sets[node].containers[node].resource-claims[*]"]
-        |c| { let n = node(c); done(c.container_resource_claim_uses(n)) };
-    "container.put-resource-claim-use" Transform [writes "pod-sets[node].containers[node].resource-claims[gpu]"] |c| {
-        let n = node(c);
-        c.container_put_resource_claim_use(n, &ResourceClaimUse { name: "gpu".to_owned(), request: None })
+    config -> Document |c, on| match on {
+        On::Nothing => Ok(handle::Document(NOTHING)),
+        _ => c.job_config(handle::Job(0)),
     };
-    "container.remove-resource-claim-use" Transform [writes "pod-sets[node].containers[node].resource-claims[gpu]"]
-        |c| { let n = node(c); c.container_remove_resource_claim_use(n, "gpu") };
-    "container.set-limit" Transform [writes "pod-sets[node].containers[node].limits[cpu]"]
-        |c| { let n = node(c); c.container_set_limit(n, "cpu", "1") };
+    config_map -> Object |c, on| emitted(c, on, "v1", "ConfigMap");
+    secret -> Object |c, on| {
+        c.objects_random(handle::Objects(0), "a", 16, "hex")?;
+        emitted(c, on, "v1", "Secret")
+    };
+    widget -> Object |c, on| emitted(c, on, "example.com/v1", "Widget");
+    info -> Info |c, on| match on {
+        On::Base => c.context_base(Call::CONTEXT),
+        _ => c.context_info(Call::CONTEXT),
+    };
+    set -> PodSet |c, on| match on {
+        On::Nothing => Ok(handle::PodSet(NOTHING)),
+        _ => { let info = info(c, on)?; Ok(c.info_pod_set(info, "node")?.unwrap()) }
+    };
+    node -> Container |c, on| container(c, on, "node");
+    setup -> Container |c, on| container(c, on, "setup");
+    added -> Container |c, on| match on {
+        On::Nothing => container(c, on, ""),
+        _ => { let set = set(c, on)?; c.pod_set_add_init_container(set, "x", "image") }
+    };
+}
+
+fn emitted(call: &mut Call, on: On, version: &str, kind: &str) -> Result<handle::Object, Fault> {
+    match on {
+        On::Nothing => Ok(handle::Object(NOTHING)),
+        _ => call.objects_emit(handle::Objects(0), version, kind, "-a", None),
+    }
+}
+
+fn container(call: &mut Call, on: On, name: &str) -> Result<handle::Container, Fault> {
+    let set = set(call, if on == On::Nothing { On::Record } else { on })?;
+    match on {
+        On::Record | On::Base => Ok(call.pod_set_container(set, name)?.unwrap()),
+        On::Own if name == "setup" => call.pod_set_add_init_container(set, "own", "image"),
+        On::Own => call.pod_set_add_container(set, "own", "image"),
+        On::Any(at) => {
+            let mut all = call.pod_set_containers(set)?;
+            all.extend(call.pod_set_init_containers(set)?);
+            Ok(all[usize::from(at) % all.len()])
+        }
+        On::Nothing => Ok(handle::Container(NOTHING)),
+    }
 }

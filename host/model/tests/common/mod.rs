@@ -1,17 +1,5 @@
 //! Helpers for the tests of this crate: a record, plugins with few settings, and a plugin that is a function.
 
-// Each test file uses a part of this.
-#![allow(
-    dead_code,
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 #[path = "../../../../tests/common/function_plugin.rs"]
 mod function_plugin;
 pub mod manual;
@@ -19,9 +7,10 @@ pub mod methods;
 pub mod plans;
 pub mod wit;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub use function_plugin::FunctionPlugin;
+pub use methods::mount;
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
@@ -33,8 +22,7 @@ use trainyard_model::{
     manifest::Manifest,
     plugin::Phase,
     plugin_info::{PluginError, PluginInfo, Settings},
-    record::{Field, Fields, PodSet, Record},
-    value::Mount,
+    record::{Field, Fields, Level, Permission, PodSet, Record},
 };
 
 /// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
@@ -56,6 +44,54 @@ pub fn with(mut manifest: Value, more: Value) -> Value {
         manifest[key] = value.clone();
     }
     manifest
+}
+
+/// A plugin that may read, write and create everything that plugins can.
+pub fn everything() -> Arc<PluginInfo> {
+    static PLUGIN: LazyLock<Arc<PluginInfo>> = LazyLock::new(with_all_claims);
+    PLUGIN.clone()
+}
+
+fn with_all_claims() -> Arc<PluginInfo> {
+    let mut claims = vec![
+        ("reads", "lookups[*]".to_owned()),
+        ("reads", "job[\"\"]".to_owned()),
+    ];
+    for kind in ["v1/ConfigMap", "v1/Secret", "example.com/v1/Widget"] {
+        claims.push(("writes", format!("objects[{kind}/-*]")));
+    }
+    let own = |field: &&Field| **field != Field::Objects && field.permission() != Permission::Host;
+    for field in Field::ALL.iter().filter(own) {
+        let scopes: &[&str] = match field.level() {
+            Level::Job => &[""],
+            Level::PodSet => &["pod-sets[*]."],
+            Level::Container => &[
+                "pod-sets[*].containers[*].",
+                "pod-sets[*].init-containers[*].",
+            ],
+        };
+        for scope in scopes {
+            let list = if field.holds_containers() {
+                "creates"
+            } else {
+                "writes"
+            };
+            let keys = if field.is_keyed() { "[*]" } else { "" };
+            claims.push((list, format!("{scope}{field}{keys}")));
+            if field.is_keyed() && field.name() != "raw" {
+                claims.push(("reads", format!("{scope}{field}[#]")));
+            }
+        }
+    }
+    let claims: Vec<_> = claims
+        .iter()
+        .map(|(list, path)| (*list, path.as_str()))
+        .collect();
+    let reserved = ["MODE", "NODE_NAME"];
+    plugin(&with(
+        manifest("p", &claims),
+        json!({ "reservedEnv": reserved }),
+    ))
 }
 
 pub fn parsed(manifest: &Value) -> Manifest {
@@ -192,6 +228,11 @@ pub fn call(phase: Phase, plugin: &Arc<PluginInfo>) -> Call {
     call_over(phase, plugin, record(), 1, json!({}))
 }
 
+/// A call of a plugin with those claims and all grants.
+pub fn call_with(phase: Phase, claims: &[(&str, &str)]) -> Call {
+    call(phase, &plugin(&manifest("p", claims)))
+}
+
 pub fn call_over(
     phase: Phase,
     plugin: &Arc<PluginInfo>,
@@ -223,14 +264,9 @@ pub fn container(call: &mut Call, pod_set_name: &str, name: &str) -> handle::Con
     call.pod_set_container(set, name).unwrap().unwrap()
 }
 
-/// A read-only mount of a volume.
-pub fn mount(volume: &str, path: &str) -> Mount {
-    Mount {
-        volume: volume.to_owned(),
-        path: path.to_owned(),
-        read_only: true,
-        ..Mount::default()
-    }
+/// The pod set `node` and its container `node`.
+pub fn set_and_node(call: &mut Call) -> (handle::PodSet, handle::Container) {
+    (pod_set(call, "node"), container(call, "node", "node"))
 }
 
 /// The missing claim of a fault, with how the place was touched.

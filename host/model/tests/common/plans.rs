@@ -1,16 +1,5 @@
 //! Plugins with few settings, and the orders in which they run.
 
-#![allow(
-    dead_code,
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Value, json};

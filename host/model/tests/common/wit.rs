@@ -1,13 +1,5 @@
 //! The contract of `wit/` as a list of methods with their docs and claims.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
 use std::path::Path;
 
 use wit_parser::{
