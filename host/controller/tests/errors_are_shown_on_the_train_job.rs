@@ -79,7 +79,7 @@ async fn the_object_that_a_plugin_looks_up_is_named_until_it_exists() {
     cluster.put(job("a", "job", "needs", false));
     let metrics = |queue: &_| Arc::new(Metrics::new(queue));
     let controller = Controller::start(&cluster, metrics, |_| vec![needs]).await;
-    let why = "plugin needs 1.0.0 (native) in transform needs v1/Node `gpu` for namespace `a`, but this object does not exist; create it, and the TrainJob continues";
+    let why = "plugin needs 1.0.0 (native) in transform needs Node `gpu` (v1) for namespace `a`, but this object does not exist; create it, and the TrainJob continues";
     cluster
         .until("the reason is written", |cluster| {
             error(cluster) == format!("ObjectNotFound: {why}") && messages(cluster).contains(why)

@@ -339,7 +339,7 @@ fn calls_to_the_api_server_name_the_path() {
         ),
         (
             &KeyError::Random(getrandom::Error::UNSUPPORTED),
-            "the operating system provides no random bytes: ?",
+            "the operating system provides no random bytes: getrandom: this target is not supported",
         ),
         (
             &KeyError::Encoding(KeyText::Spki),

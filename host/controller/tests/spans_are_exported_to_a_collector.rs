@@ -345,7 +345,7 @@ async fn an_endpoint_that_the_exporter_refuses_is_an_error() {
     let text = refused.err().unwrap().to_string();
     assert_eq!(
         text.replace(&endpoint, "URL"),
-        "cannot export spans to URL: ?; correct this URL, or the environment variables OTEL_EXPORTER_OTLP_*"
+        "cannot export spans to URL: invalid exporter configuration: endpoint: invalid endpoint 'URL/v1/traces': uri too long; correct this URL, or the environment variables OTEL_EXPORTER_OTLP_*"
     );
 }
 

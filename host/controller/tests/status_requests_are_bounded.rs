@@ -36,7 +36,7 @@ async fn requests_that_are_wrong_are_refused_as_by_the_reference() {
         ("[]", "an array is not an object"),
         (
             r#"{"trainerStatus": 1}"#,
-            "invalid type: number, expected struct TrainerStatus",
+            "invalid type: integer `1`, expected struct TrainerStatus",
         ),
     ] {
         let answer = server.post(&path, &token, body).await;

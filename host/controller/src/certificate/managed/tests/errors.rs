@@ -85,7 +85,7 @@ fn a_certificate_that_cannot_be_issued_says_what_to_correct() {
     assert_eq!(
         refused,
         [
-            "a certificate cannot be created: Invalid IA5 string; correct certManagement.webhookServiceName if it is not the name of a Service",
+            "a certificate cannot be created: Invalid IA5String: 'w\u{f6}bhooks.a.svc'; correct certManagement.webhookServiceName if it is not the name of a Service",
             "clients do not accept a certificate of the authority in ca.crt for web hooks.a.svc, because of its constraints, its dates or these names; delete the Secret to have another authority created, or correct certManagement.webhookServiceName",
             "ca.key cannot sign: it is not a private key; delete the Secret to have another authority created",
         ]
