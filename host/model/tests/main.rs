@@ -1,6 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
-// Tests may stop at the first surprise, and each uses a part of `common`.
+// Tests may panic, and each module uses a part of `common`.
 #![allow(
     dead_code,
     missing_docs,
