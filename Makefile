@@ -223,7 +223,8 @@ audit: ## Check the licenses and sources of the dependencies, and RustSec's data
 	@tools/deny.sh advisories
 
 .PHONY: lint clippy style
-lint: style clippy ## Check the format, clippy, the SDK's documentation and the scripts.
+lint: style clippy ## Check the format, clippy, the SDK's documentation, the scripts and the dependencies.
+	@tools/deny.sh
 
 clippy: setup
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings

@@ -18,7 +18,7 @@ for module in "$root"/tests/cluster/kubernetes/${VERSION:-*}/; do
         mv "$scratch" "$assets"
     fi
     echo "Kubernetes $version"
-    # What the pages say must be on.
+    # Features that a test uses, and that this version has switched off.
     TRAINYARD_FEATURE_GATES=$(cat "$module/feature-gates" 2>/dev/null || true)
     export TRAINYARD_FEATURE_GATES
     KUBEBUILDER_ASSETS=$assets make --no-print-directory -C "$root" "test-cluster${PROGRAM:+-$PROGRAM}"

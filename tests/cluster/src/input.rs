@@ -29,7 +29,7 @@ pub struct Input {
     pub status: bool,
     /// The fields for which it is refused, in any order; empty for an accepted object.
     pub refused: Option<Vec<String>>,
-    /// Whether servers before Kubernetes 1.36 accept what newer ones refuse.
+    /// Whether older servers, such as those of Kubernetes 1.33, accept it.
     pub was_accepted: bool,
     /// The fields that are dropped as unknown.
     pub unknown: Vec<String>,

@@ -1,5 +1,5 @@
 //! For every input of the table, the offline schema check agrees with the API server: the same verdict, fields, wording and stored object.
-//! Servers before Kubernetes 1.36 say some of it in other words.
+//! Older servers, such as those of Kubernetes 1.33, say some of it in other words.
 use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context, Result, ensure};
@@ -59,7 +59,7 @@ impl Verdict {
     }
 }
 
-/// The first minor version of Kubernetes whose words the schema check has.
+/// The minor version of Kubernetes whose words the schema check has, and which newer ones have, too.
 const SAME_WORDS: u32 = 36;
 
 /// Metadata that the API server sets.
