@@ -52,18 +52,21 @@ impl RuntimeCache {
         (found.version == state.version()).then(|| found.read.clone())
     }
 
-    /// Caches a parsed runtime, unless it is large.
+    /// Caches a parsed runtime, unless it is large, and forgets those that do not exist any more.
     pub(crate) fn put(
         &self,
         key: RuntimeKey,
         state: &RuntimeState,
         read: Result<ReadRuntime, String>,
+        exists: impl Fn(&RuntimeKey) -> bool,
     ) {
         let bytes = state.len();
         if bytes > LARGEST_CACHED {
             return;
         }
         let mut cached = self.cached();
+        cached.by_key.retain(|key, _| exists(key));
+        cached.bytes = cached.by_key.values().map(|it| it.bytes).sum();
         cached.uses += 1;
         let runtime = CachedRuntime {
             version: state.version(),
@@ -124,7 +127,9 @@ mod tests {
     #[test]
     fn only_some_small_runtimes_stay_parsed() {
         let cache = RuntimeCache::default();
-        let put = |number, state: &RuntimeState| cache.put(key(number), state, state.read());
+        let put = |number, state: &RuntimeState| {
+            cache.put(key(number), state, state.read(), |_| true);
+        };
         let (small, large) = (state(1, 9_000), state(1, 450_000));
         assert!(small.len() < LARGEST_CACHED && large.len() < 1_000);
         put(0, &state(1, 20_000));
@@ -143,6 +148,18 @@ mod tests {
         put(0, &changed);
         assert!(cache.get(&key(0), &changed).is_some());
         assert_eq!(size(&cache), (count, bytes));
+    }
+
+    #[test]
+    fn runtimes_that_are_gone_are_forgotten() {
+        let cache = RuntimeCache::default();
+        let state = state(1, 1);
+        for number in 0..100 {
+            // Each one replaces the one before.
+            cache.put(key(number), &state, state.read(), |it| *it == key(number));
+            assert_eq!(size(&cache), (1, state.len()));
+        }
+        assert!(cache.get(&key(98), &state).is_none() && cache.get(&key(99), &state).is_some());
     }
 
     #[test]

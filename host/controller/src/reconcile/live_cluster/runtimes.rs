@@ -148,7 +148,12 @@ impl LiveCluster<'_> {
         self.reserve_memory(state.len() / 2).await;
         let text = state.clone();
         let read = self.on_thread(move |_, _| text.read()).await?;
-        cache.put(key.clone(), &state, read.clone());
+        let stores = &self.reconciler.stores;
+        let exists = |key: &RuntimeKey| match key.namespace {
+            Some(_) => stores.runtimes.get(key).is_some(),
+            None => stores.cluster_runtimes.get(key).is_some(),
+        };
+        cache.put(key.clone(), &state, read.clone(), exists);
         Ok(Some(read))
     }
 
