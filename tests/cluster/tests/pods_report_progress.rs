@@ -166,9 +166,9 @@ async fn pods_report_for_no_other_train_job(shared: &Reporting) -> Result<()> {
         json!(["save", SAVED]),
     ];
     let outcomes = reports.run("bert", &runtime, &steps).await?;
-    check_refused(&outcomes[0], 403, "not one of a pod for this TrainJob")?;
+    check_refused(&outcomes[0], 403, "not that of a pod for this TrainJob")?;
     check_refused(&outcomes[1], 403, "does not belong to the TrainJob")?;
-    check_refused(&outcomes[2], 403, "not one of a pod for this TrainJob")?;
+    check_refused(&outcomes[2], 403, "not that of a pod for this TrainJob")?;
     ensure!(outcomes[3]["code"] == 200, "{outcomes:#?}");
     ensure!(progress(namespace, "gpt").await?.is_null());
     ensure!(progress(namespace, "bert").await?["progressPercentage"] == 99);
