@@ -60,6 +60,7 @@ fn shell_in(target: &Path, script: &str, folder: &Path) -> Output {
         .env("PATH", path)
         .env("NO_COLOR", "1")
         .env_remove("CARGO_MANIFEST_DIR")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
         .output()
         .unwrap();
     assert!(
