@@ -4,17 +4,11 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     process::{Command, Output},
 };
 
-use crate::common::root;
-
-/// The target folder of cargo and of guests.
-fn target() -> PathBuf {
-    let program = Path::new(env!("CARGO_BIN_EXE_trainyard"));
-    program.ancestors().nth(2).unwrap().to_owned()
-}
+use crate::common::{plugin_folder::target, root};
 
 /// Returns the files of the guide, by the name in the comment before each block.
 fn files() -> Vec<(String, String)> {
@@ -38,11 +32,6 @@ fn commands(heading: &str) -> String {
 }
 
 fn shell(script: &str, folder: &Path) -> Output {
-    // The build is kept between runs, and the guest shares a folder with all others.
-    shell_in(&target(), script, folder)
-}
-
-fn shell_in(target: &Path, script: &str, folder: &Path) -> Output {
     let binaries = Path::new(env!("CARGO_BIN_EXE_trainyard")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
@@ -56,7 +45,8 @@ fn shell_in(target: &Path, script: &str, folder: &Path) -> Output {
         .args(["-euc", script])
         .current_dir(folder)
         .env("TRAINYARD", root())
-        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
         .env("PATH", path)
         .env("NO_COLOR", "1")
         .env_remove("CARGO_MANIFEST_DIR")
@@ -72,8 +62,14 @@ fn shell_in(target: &Path, script: &str, folder: &Path) -> Output {
     output
 }
 
+/// Selects the versions that are compiled for the other plugins, so that a run can be repeated. Users have the newest.
+fn lock(folder: &Path) {
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+}
+
 /// Writes the second plugin of the guide into its folder.
 fn needs_a_grant(pool: &Path) {
+    lock(pool);
     shell("cargo test", pool);
     shell(&commands("prints a PolicyPlugin with these grants"), pool);
     let inspected = shell("trainyard plugin inspect pool.wasm", pool).stdout;
@@ -98,6 +94,7 @@ fn guide_can_be_followed_literally() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
+    lock(&tracer);
     shell(&commands("## 4. Test it"), &tracer);
     shell(&commands("## 5. Build the component"), &tracer);
     let component = fs::read(tracer.join("tracer.wasm")).unwrap();
@@ -105,9 +102,9 @@ fn guide_can_be_followed_literally() {
     for (name, text) in with_yaml {
         fs::write(tracer.join(name), text).unwrap();
     }
-    // With this feature, the crates have the names of those of this workspace, which cargo would replace.
-    shell_in(
-        &target().join("outside"),
+    // What earlier steps did not use was removed.
+    lock(&tracer);
+    shell(
         &commands("### YAML and other plugins in unit tests"),
         &tracer,
     );

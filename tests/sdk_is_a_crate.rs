@@ -128,7 +128,6 @@ fn a_plugin_is_built_and_tested_from_the_packages() {
             text.push_str(&format!("{name} = {{ path = {path:?} }}\n"));
         }
     }
-    text.push_str("\n[profile.dev]\ndebug = false\n");
     fs::write(manifest, text).unwrap();
     // These versions are on this machine.
     fs::copy(root().join("Cargo.lock"), plugin.join("Cargo.lock")).unwrap();

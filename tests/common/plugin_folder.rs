@@ -10,10 +10,16 @@ use std::{
 
 use super::{root, stderr};
 
+/// Returns the target folder of plugins outside of this repository, which is kept between runs. In the workspace's own, cargo would replace
+/// crates that have the same name, and compile those of guests again whenever a guest of the workspace is built: their paths are replaced
+/// by other names.
+pub fn target() -> PathBuf {
+    let program = Path::new(env!("CARGO_BIN_EXE_trainyard"));
+    program.ancestors().nth(2).unwrap().join("outside")
+}
+
 /// Runs a program in a plugin's folder, which does not belong to the workspace whose cargo runs this test.
 pub fn run(program: impl AsRef<Path>, args: &[&str], folder: &Path) -> Output {
-    let built = Path::new(env!("CARGO_BIN_EXE_trainyard"));
-    let target = built.ancestors().nth(2).unwrap();
     let mut command = Command::new(program.as_ref());
     for (name, _) in std::env::vars_os() {
         let is_of = |tool| name.to_string_lossy().starts_with(tool);
@@ -24,9 +30,10 @@ pub fn run(program: impl AsRef<Path>, args: &[&str], folder: &Path) -> Output {
     command
         .args(args)
         .current_dir(folder)
-        .env("CARGO_TARGET_DIR", target)
+        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
         // Scripts in the folder run this command, like `trainyard plugin build`.
-        .env("TRAINYARD", built)
+        .env("TRAINYARD", env!("CARGO_BIN_EXE_trainyard"))
         .env("NO_COLOR", "1");
     command.output().unwrap()
 }

@@ -15,7 +15,7 @@ use crate::{cache::Entry, go};
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
 /// The tools module, which has the packages and versions to build.
-const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
+pub(crate) const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
 
 /// The module with the version of Kubernetes, and the variable in which its programs say it. Helm compares it with what a chart supports.
 const KUBERNETES: &str = "k8s.io/kubernetes";

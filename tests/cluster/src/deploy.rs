@@ -11,7 +11,7 @@ use kube::{
 use serde_json::Value;
 use trainyard_api::Object;
 
-use crate::{control_plane::ControlPlane, kustomize::kustomized};
+use crate::{control_plane::ControlPlane, kubectl::kustomized};
 
 /// The namespace and the ServiceAccount of the controller.
 const NAMESPACE: &str = "kubeflow-system";

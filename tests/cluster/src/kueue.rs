@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use trainyard_api::{Object, yaml};
 
 use crate::{
-    api::Write, control_plane::ControlPlane, deploy::apply, go, health, kustomize::kustomized,
+    api::Write, control_plane::ControlPlane, deploy::apply, go, health, kubectl::kustomized,
     ports::Port, process::Process, resource::Resource, wait::eventually,
 };
 

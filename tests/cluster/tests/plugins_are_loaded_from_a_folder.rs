@@ -87,6 +87,8 @@ fn build_the_guides_plugin(component: &Path) -> Result<()> {
         sdk.display().to_string()
     );
     std::fs::write(crate_folder.join("Cargo.toml"), manifest)?;
+    // The versions that the other plugins are built with, so that no second set of macros is compiled.
+    std::fs::copy(root.join("Cargo.lock"), crate_folder.join("Cargo.lock"))?;
     build_plugin(&crate_folder, component, &[])
 }
 
@@ -96,6 +98,7 @@ fn build_for_claims(component: &Path) -> Result<()> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("for-claims");
     std::fs::create_dir_all(folder.join("src"))?;
     std::fs::copy(tracer.join("src/lib.rs"), folder.join("src/lib.rs"))?;
+    std::fs::copy(tracer.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     for file in ["Cargo.toml", "manifest.json"] {
         let text = std::fs::read_to_string(tracer.join(file))?;
         let text = text.replace(

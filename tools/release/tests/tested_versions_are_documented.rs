@@ -63,7 +63,7 @@ fn table_has_the_versions_of_the_modules() {
         ("Helm", "tests/cluster/helm/4/go.mod", "helm.sh/helm/v4"),
         (
             "kustomize",
-            "tests/cluster/kustomize/go.mod",
+            "tests/cluster/tools/go.mod",
             "sigs.k8s.io/kustomize/kustomize/v5",
         ),
     ] {
