@@ -149,7 +149,10 @@ fn check_object(object: &str) {
     let (Ok(mut whole), Ok(mut without)) = (decoded, decode::<Value>(&cut)) else {
         return;
     };
-    assert_eq!(Identity::of(&cut), identity, "{object}");
+    // A name that is there twice, which no API server sends, is not read, and the text without managed fields has the last one.
+    if identity.is_some() {
+        assert_eq!(Identity::of(&cut), identity, "{object}");
+    }
     for value in [&mut whole, &mut without] {
         if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.shift_remove("managedFields");
