@@ -8,7 +8,10 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::common::{plugin_folder::target, root};
+use crate::common::{
+    plugin_folder::{lock, target},
+    root,
+};
 
 /// Returns the files of the guide, by the name in the comment before each block.
 fn files() -> Vec<(String, String)> {
@@ -60,11 +63,6 @@ fn shell(script: &str, folder: &Path) -> Output {
         String::from_utf8_lossy(&output.stderr)
     );
     output
-}
-
-/// Selects the versions that are compiled for the other plugins, so that a run can be repeated. Users have the newest.
-fn lock(folder: &Path) {
-    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
 }
 
 /// Writes the second plugin of the guide into its folder.

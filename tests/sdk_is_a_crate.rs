@@ -14,7 +14,7 @@ use std::{
 use serde_json::Value;
 
 use crate::common::{
-    plugin_folder::{run, succeeded, trainyard},
+    plugin_folder::{lock, run, succeeded, trainyard},
     root,
 };
 
@@ -129,8 +129,7 @@ fn a_plugin_is_built_and_tested_from_the_packages() {
         }
     }
     fs::write(manifest, text).unwrap();
-    // These versions are on this machine.
-    fs::copy(root().join("Cargo.lock"), plugin.join("Cargo.lock")).unwrap();
+    lock(&plugin);
     let tested = run("cargo", &["test", "--offline", "--quiet"], &plugin);
     succeeded(&tested, "cargo test");
     let build = ["plugin", "build", ".", "--output", "packaged.wasm"];

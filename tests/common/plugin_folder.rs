@@ -51,13 +51,17 @@ pub fn new(name: &str, kind: &str, language: &str, folder: &Path) -> Output {
     trainyard(&[&args[..], &["--language", language]].concat(), folder)
 }
 
+/// Selects the workspace's versions of packages for a plugin: they are on this machine, and compiled for the others. Users have the newest.
+pub fn lock(folder: &Path) {
+    fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).unwrap();
+}
+
 /// Creates a plugin in a folder, and returns its own.
 pub fn created(name: &str, kind: &str, language: &str, folder: &Path) -> PathBuf {
     succeeded(&new(name, kind, language, folder), kind);
     let created = folder.join(name);
     if language == "rust" {
-        // These versions are on this machine, and compiled for the built-in plugins.
-        fs::copy(root().join("Cargo.lock"), created.join("Cargo.lock")).unwrap();
+        lock(&created);
     }
     created
 }
