@@ -9,25 +9,19 @@ use std::{
 
 use crate::common::{root, sources};
 
-/// The test programs of tests/cluster.
-const OF_THE_CLUSTER: &[&str] = &[
-    "api_server",
-    "calm",
-    "chart",
-    "disturbed",
-    "frameworks",
-    "gangs",
-    "harness",
-    "kueue",
-    "outages",
-    "plugins",
-];
+/// Returns the test programs of tests/cluster, as its manifest lists them.
+fn of_the_cluster() -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("tests/cluster/Cargo.toml")).unwrap();
+    let tests = manifest.split("\n[[test]]\nname = \"").skip(1);
+    let names = tests.map(|test| test.split('"').next().unwrap().to_owned());
+    names.collect()
+}
 
 /// The test programs of host/controller. One counts what its whole process allocates.
-const OF_THE_CONTROLLER: &[&str] = &["main", "train_jobs_that_are_gone_leave_no_memory"];
+const OF_THE_CONTROLLER: [&str; 2] = ["main", "train_jobs_that_are_gone_leave_no_memory"];
 
 /// The folders of tests, with the programs in each.
-fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
+fn folders() -> Vec<(PathBuf, Vec<String>)> {
     let root = root();
     let crates = ["host", "plugins", "tools"]
         .into_iter()
@@ -41,10 +35,10 @@ fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
         ])
         .filter(|folder| folder.is_dir())
         .map(|folder| match folder.ends_with("controller/tests") {
-            true => (folder, OF_THE_CONTROLLER),
-            false => (folder, &["main"][..]),
+            true => (folder, OF_THE_CONTROLLER.map(str::to_owned).into()),
+            false => (folder, vec!["main".to_owned()]),
         })
-        .chain([(root.join("tests/cluster/tests"), OF_THE_CLUSTER)])
+        .chain([(root.join("tests/cluster/tests"), of_the_cluster())])
         .collect()
 }
 
@@ -54,13 +48,13 @@ fn every_test_file_is_a_module_of_a_program() {
     assert!(folders.len() > 8, "{folders:?}");
     let mut missing = Vec::new();
     for (folder, programs) in folders {
-        let of = |name: &&str| fs::read_to_string(folder.join(format!("{name}.rs"))).unwrap();
+        let of = |name: &String| fs::read_to_string(folder.join(format!("{name}.rs"))).unwrap();
         let lists: String = programs.iter().map(of).collect();
         for entry in fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-            let is_module = path.extension().is_some_and(|end| end == "rs")
-                && !programs.contains(&name.as_str());
+            let is_module =
+                path.extension().is_some_and(|end| end == "rs") && !programs.contains(&name);
             if is_module && !lists.contains(&format!("\nmod {name};")) {
                 missing.push(path);
             }
@@ -70,6 +64,24 @@ fn every_test_file_is_a_module_of_a_program() {
         missing.is_empty(),
         "these are no `mod` of a program of their folder: {missing:#?}"
     );
+}
+
+/// Cargo runs none of these programs by itself.
+#[test]
+fn every_program_of_the_cluster_has_a_target() {
+    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let (_, cluster) = makefile.split_once("\nCLUSTER := ").unwrap();
+    let of_cluster: Vec<_> = cluster.lines().next().unwrap().split(' ').collect();
+    let words: Vec<_> = makefile.split_whitespace().collect();
+    let programs = of_the_cluster();
+    assert!(programs.len() > 8, "{programs:?}");
+    for program in programs {
+        let is_named = words.windows(2).any(|two| two == ["--test", &program]);
+        assert!(
+            is_named || of_cluster.contains(&&*program),
+            "no target runs {program}"
+        );
+    }
 }
 
 /// A library with `test = false` has no tests of its own, so no program is built for them.

@@ -1,5 +1,6 @@
-//! Controllers that see to a crowd of TrainJobs of all policies for hours, with faults all the time, need no more memory, threads, tasks, files
-//! or watches at the end than after the first hour. Every TrainJob gets the status that it asks for, and leaves nothing behind.
+//! Controllers that see to a crowd of TrainJobs of all policies for hours, with faults all the time, need no more memory at the end than after
+//! the first hour; threads, tasks, files and watches are printed and drawn. Every TrainJob gets the status that it asks for, and leaves
+//! nothing behind.
 //!
 //! `make soak` runs this for hours, and draws docs/soak.png. Without `SOAK_MINUTES`, it runs for a minute, which shows only that everything
 //! else holds. It is a test of what two processes and a real control plane do together; each fault alone is tried in

@@ -13,9 +13,6 @@ mod printed_roles_match_api_calls;
 mod queued_job_sets_are_never_lost;
 mod resumed_train_jobs_get_only_their_current_placement;
 mod running_job_sets_are_frozen;
-mod running_train_jobs_of_the_reference_are_adopted;
-mod running_train_jobs_return_to_the_reference;
-mod train_jobs_move_over_and_back;
 
 use std::process::ExitCode;
 
@@ -50,18 +47,6 @@ fn main() -> ExitCode {
         .tests(
             "one_replica_leads_and_another_takes_over",
             one_replica_leads_and_another_takes_over::tests(),
-        )
-        .tests(
-            "running_train_jobs_of_the_reference_are_adopted",
-            running_train_jobs_of_the_reference_are_adopted::tests(),
-        )
-        .tests(
-            "running_train_jobs_return_to_the_reference",
-            running_train_jobs_return_to_the_reference::tests(),
-        )
-        .tests(
-            "train_jobs_move_over_and_back",
-            train_jobs_move_over_and_back::tests(),
         )
         .tests(
             "printed_roles_match_api_calls",

@@ -1,4 +1,4 @@
-//! Tests of the harness itself, which `make test-harness` runs when it changes.
+//! Tests of the harness itself: `make test-harness`, of which `make test-interactive` is a part.
 
 mod containers_run_as_processes;
 mod interactive_cluster_stops_on_ctrl_c;

@@ -88,6 +88,7 @@ fn is_said(key: &str, fields: &BTreeSet<String>) -> bool {
     let of_initializer = "/spec/replicatedJobs/0/template/spec/template/metadata/";
     match kind {
         _ if state == State::Collected => true,
+        "TrainJob" => fields.iter().all(|field| crowd::is_of_touch(field)),
         "ConfigMap" | "Secret" if state != State::Overdue => REWRITTEN
             .iter()
             .any(|(of, suffix)| *of == policy && name.ends_with(suffix)),
@@ -161,6 +162,8 @@ async fn each_policy_in_each_state(shared: &Handover) -> Result<()> {
     let count = theirs.count() + ours.count();
     reference.until_reconciled(count).await?;
     theirs.are_unchanged(&touched).await?;
+    ours.touch().await?;
+    reference.until_reconciled(count + ours.count()).await?;
     only_said_fields_are_changed(&new, &ours.objects().await?)?;
     theirs
         .go_on(&Said::new())
@@ -197,11 +200,14 @@ async fn each_policy_in_each_state_with_an_earlier_release(shared: &Handover) ->
     let earlier = Trainyard::start_release(&program, plane, kubeconfig, FLAGS).await?;
     writes_to_none(&earlier, &new, &before).await?;
     old.are_unchanged(&touched).await?;
+    new.queued_wait().await?;
     let nothing = Said::new();
     new.go_on(&nothing).await.context("made by this release")?;
     earlier.stop().await?;
 
     let later = Trainyard::start(plane, kubeconfig, FLAGS).await?;
+    later.until_idle().await?;
+    old.queued_wait().await?;
     old.go_on(&nothing)
         .await
         .context("made by the earlier one")?;

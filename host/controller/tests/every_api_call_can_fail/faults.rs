@@ -111,6 +111,17 @@ pub(super) enum Plan {
     Storm(fastrand::Rng, Instant),
 }
 
+impl Plan {
+    /// Whether the controller may be killed.
+    pub(super) fn starts_again(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::One(_, fault) => matches!(fault, Fault::KillBefore | Fault::KillAfter),
+            Self::Storm(..) => true,
+        }
+    }
+}
+
 /// The calls of a run so far, and their faults.
 pub(super) struct Disturbance {
     plan: Plan,

@@ -281,3 +281,112 @@ pub(super) fn text_difference(one: &str, two: &str) -> String {
         part(two)
     )
 }
+
+/// Returns what is illegal after a TrainJob with this status and its JobSet existed, and these patches followed.
+fn illegal(status: &Value, patches: &[(&str, &str, Value)]) -> String {
+    let cluster = Cluster::new();
+    cluster.put(json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
+        "metadata": {"name": "job", "namespace": "a", "uid": "1"}, "spec": {}, "status": status,
+    }));
+    let own = |kind: &str, version: &str, name: &str| {
+        let owners = json!([{"uid": "1", "controller": true}]);
+        json!({
+            "apiVersion": version, "kind": kind,
+            "metadata": {"name": name, "namespace": "a", "uid": name, "ownerReferences": owners},
+        })
+    };
+    cluster.put(own("ConfigMap", "v1", "job-runtime-snapshot"));
+    let mut keys = own("Secret", "v1", "keys");
+    keys["data"] = json!({"key": "YQ=="});
+    cluster.put(keys);
+    let mut job_set = own("JobSet", "jobset.x-k8s.io/v1alpha2", "job");
+    job_set["metadata"]["annotations"] = json!({"trainyard.dev/started": "a"});
+    job_set["spec"] = json!({"suspend": false});
+    cluster.put(job_set);
+    assert!(read(&cluster).is_ok(), "before the patches");
+    for (plural, name, patch) in patches {
+        cluster.merge(plural, "a", name, patch);
+    }
+    read(&cluster).unwrap_err()
+}
+
+#[test]
+fn each_illegal_transition_of_a_status_is_found() {
+    let with = |types: &[&str]| {
+        let conditions = types.iter().map(|it| json!({"type": it, "status": "True"}));
+        json!({"conditions": conditions.collect::<Vec<_>>(), "jobsStatus": [{"name": "node"}]})
+    };
+    let becomes = |status: Value| ("trainjobs", "job", json!({"status": status}));
+    let is_false = |of: &str| json!({"conditions": [{"type": of, "status": "False"}]});
+    let to_be_suspended = ("trainjobs", "job", json!({"spec": {"suspend": true}}));
+    for (before, patches, wanted) in [
+        (
+            with(&["Failed"]),
+            vec![becomes(with(&[]))],
+            "a condition vanished",
+        ),
+        (
+            with(&["Complete"]),
+            vec![becomes(is_false("Complete"))],
+            "what ended has not ended",
+        ),
+        (
+            with(&["Failed"]),
+            vec![becomes(is_false("Failed"))],
+            "what ended has not ended",
+        ),
+        (
+            with(&[]),
+            vec![becomes(with(&["Complete", "Failed"]))],
+            "it completed and failed",
+        ),
+        (
+            with(&[]),
+            vec![becomes(json!({"jobsStatus": []}))],
+            "the counts vanished",
+        ),
+        (
+            with(&[]),
+            vec![becomes(with(&["Suspended"]))],
+            "Suspended is true, but it is to run",
+        ),
+        (
+            with(&[]),
+            vec![to_be_suspended.clone(), becomes(with(&["Suspended"]))],
+            "Suspended is true, but its JobSet runs",
+        ),
+        (
+            with(&["Suspended"]),
+            vec![to_be_suspended.clone(), becomes(is_false("Suspended"))],
+            "Suspended is false, but it is to be suspended",
+        ),
+    ] {
+        let found = illegal(&before, &patches);
+        assert!(found.contains(wanted), "{wanted}: {found}");
+    }
+}
+
+#[test]
+fn each_illegal_change_of_an_object_is_found() {
+    let suspends = json!({"spec": {"suspend": true}});
+    let forgets = json!({"metadata": {"annotations": {"trainyard.dev/started": null}}});
+    for (plural, name, patch, wanted) in [
+        (
+            "secrets",
+            "keys",
+            json!({"data": {"key": "Yg=="}}),
+            "the keys of Secret keys changed",
+        ),
+        ("jobsets", "job", forgets, "the mark of a start was lost"),
+        (
+            "jobsets",
+            "job",
+            suspends,
+            "it was suspended before its snapshot was marked",
+        ),
+    ] {
+        let found = illegal(&json!({}), &[(plural, name, patch)]);
+        assert_eq!(found, wanted);
+    }
+}

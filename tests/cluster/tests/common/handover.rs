@@ -7,10 +7,13 @@ use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Mutex;
 use trainyard_cluster::{Cluster, ControlPlane, Fate, PodGroups, Shared};
 
-use super::{prepare, runtimes};
+use super::{devices, prepare, runtimes};
 
 /// The PodGroups of the cluster's gangs. Their runtime has the name of the policy.
 pub const GANG: PodGroups = PodGroups::Coscheduling;
+
+/// Enough devices on each machine for all TrainJobs with devices.
+const DEVICES: usize = 64;
 
 /// A cluster with runtimes of several policies and the controller's ServiceAccount, but without a controller. Tests take turns, because a
 /// controller reconciles all TrainJobs of its cluster.
@@ -44,7 +47,10 @@ impl Shared for Handover {
             runtimes::mpi("own-launcher", false),
             runtimes::mpi("launcher-node", true),
             runtimes::flux(),
+            devices::runtime(),
         ];
+        let plane = cluster.plane();
+        plane.block_on(devices::machines(&cluster, DEVICES))?;
         Ok(Self {
             kubeconfig: prepare(&cluster, &runtimes)?,
             turn: Mutex::default(),

@@ -9,12 +9,12 @@ use trainyard_cluster::{Fate, PodGroups, Resource, Write, eventually};
 
 use super::Said;
 use crate::common::{
-    Handover, Namespace, OVERDUE, Objects, counts, described_conditions, differing, is, is_running,
-    is_suspended, runtimes,
+    Handover, Namespace, OVERDUE, Objects, counts, described_conditions, devices, differing, is,
+    is_running, is_suspended, runtimes,
 };
 
 /// The policies with their runtimes. Their names begin the names of the TrainJobs.
-pub(super) const POLICIES: [(&str, &str); 10] = [
+pub(super) const POLICIES: [(&str, &str); 11] = [
     ("plain", "plain"),
     ("torch", "torch-distributed"),
     ("torchtune", "torchtune-llama3.2-1b"),
@@ -25,6 +25,7 @@ pub(super) const POLICIES: [(&str, &str); 10] = [
     ("flux", "flux"),
     ("coscheduling", "coscheduling"),
     ("volcano", "volcano"),
+    ("dra", devices::RUNTIME),
 ];
 
 /// How long a TrainJob with a deadline may run.
@@ -77,12 +78,13 @@ pub(super) fn all() -> impl Iterator<Item = Cell> {
     State::ALL.into_iter().flat_map(of)
 }
 
-/// Returns those that the reference supports: it runs a failed TrainJob again whose JobSet is gone, and cannot write to a JobSet with
+/// Returns those that the reference supports: it has no DRA, runs a failed TrainJob again whose JobSet is gone, and cannot write to a JobSet with
 /// `volumeClaimPolicies`, as that of torchtune, to suspend or resume it.
 pub(super) fn of_the_reference() -> impl Iterator<Item = Cell> {
     let is_supported = |(policy, state): &Cell| {
         let is_written = matches!(state, State::Queued | State::Preempted);
-        *state != State::Collected && !(is_written && *policy == "torchtune")
+        let is_known = *policy != "dra" && *state != State::Collected;
+        is_known && !(is_written && *policy == "torchtune")
     };
     all().filter(is_supported)
 }
@@ -229,7 +231,7 @@ impl<'a> Crowd<'a> {
                 .filter(|(key, _)| key.starts_with("TrainJob "))
             {
                 let mut metadata = job["metadata"].as_object_mut();
-                for field in ["annotations", "managedFields", "resourceVersion"] {
+                for field in OF_TOUCH {
                     metadata.as_mut().map(|metadata| metadata.remove(field));
                 }
             }
@@ -239,6 +241,18 @@ impl<'a> Crowd<'a> {
             &untouched(before.clone()),
             &untouched(self.objects().await?),
         )
+    }
+
+    /// Checks that TrainJobs that have never run still wait, with a suspended JobSet.
+    pub(super) async fn queued_wait(&self) -> Result<()> {
+        for (policy, state) in self.all().filter(|(_, state)| *state == State::Queued) {
+            let name = state.of(policy);
+            let job = self.namespace.api(&self.namespace.jobs).get(&name).await?;
+            let job_set = self.namespace.job_set(&name).await?;
+            let waits = is_suspended(&job.accepted()?) && job_set["spec"]["suspend"] == true;
+            ensure!(waits, "{name} does not wait: {job_set:#}");
+        }
+        Ok(())
     }
 
     /// Does what the rehearsal says, resumes what is suspended, and lets everything end that has not.
@@ -260,6 +274,11 @@ impl<'a> Crowd<'a> {
         for (policy, state) in self.all().filter(|(_, state)| waits.contains(state)) {
             let name = state.of(policy);
             namespace.until(&name, "it runs", is_running).await?;
+            if said.contains(&(name.clone(), "deleteJobSet".to_owned())) {
+                let job_set = namespace.job_set(&name).await?;
+                let annotations = job_set["metadata"]["annotations"].to_string();
+                ensure!(!annotations.contains("trainyard.dev"), "{annotations}");
+            }
         }
         namespace.decide_pods(|pod| fate(pod, Fate::Succeed));
         for (policy, state) in self.all() {
@@ -318,6 +337,15 @@ impl<'a> Crowd<'a> {
 }
 
 const TOUCHED: &str = "example.com/touched";
+/// The metadata that its change changes.
+const OF_TOUCH: [&str; 3] = ["annotations", "managedFields", "resourceVersion"];
+
+/// Whether this field, by its JSON pointer, is changed by the irrelevant annotation.
+pub(super) fn is_of_touch(field: &str) -> bool {
+    let name = field.strip_prefix("/metadata/");
+    let name = name.and_then(|rest| rest.split('/').next());
+    name.is_some_and(|name| OF_TOUCH.contains(&name))
+}
 
 fn overdue() -> [String; 4] {
     OVERDUE.map(str::to_owned)

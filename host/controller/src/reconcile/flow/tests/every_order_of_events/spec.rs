@@ -47,12 +47,12 @@ pub(super) fn settle(
     world.renumber();
     for _ in 0..MOST_ROUNDS {
         let before = world.key();
-        let outcome = world.run(leader, sabotage, &mut Calm).unwrap();
         for event in [Event::IsCollected, Event::JobSetActs] {
             if world.can(event) {
                 world.happens(event);
             }
         }
+        let outcome = world.run(leader, sabotage, &mut Calm).unwrap();
         world.controllers[leader].annotated = None;
         if let Some(broken) = &world.broken {
             return Err(broken.clone());
@@ -133,7 +133,7 @@ fn check(
             || world.objects.values().any(|it| it.ours);
         return hold(
             !has_any,
-            "no object is orphaned: one of a deleted TrainJob is left",
+            "nothing is created for a TrainJob that is gone: it was",
         );
     }
     check_end(world, leader)?;

@@ -335,21 +335,16 @@ impl World {
     }
 
     fn can_act(&self) -> bool {
-        self.terminating
-            || self.job_set.as_ref().is_some_and(|found| {
-                let lacks_jobs = self.jobs.is_empty() && !found.has_ended();
-                let waits =
-                    found.deleting.is_none() && (lacks_jobs || found.runs() && !found.active);
-                found.ours && (waits || found.suspended && found.active)
-            })
+        self.job_set.as_ref().is_some_and(|found| {
+            let lacks_jobs = self.jobs.is_empty() && !found.has_ended();
+            let waits = found.deleting.is_none() && (lacks_jobs || found.runs() && !found.active);
+            found.ours && (waits || found.suspended && found.active)
+        })
     }
 
     /// JobSet's controller does the next of what it has to do.
     fn acts(&mut self) {
         let next = self.next_version();
-        if std::mem::take(&mut self.terminating) {
-            return;
-        }
         let Some(found) = &mut self.job_set else {
             return;
         };

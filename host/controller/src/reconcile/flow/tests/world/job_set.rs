@@ -87,11 +87,6 @@ impl Client<'_> {
         } else if world.ended && world.job_set.is_none() {
             world.breaks("what ended never runs again: another JobSet was created");
         }
-        if world.terminating {
-            world.breaks(
-                "there are never pods of two JobSets: one was created while others terminate",
-            );
-        }
     }
 
     /// Makes the writes that sabotage delayed.
@@ -249,11 +244,9 @@ impl JobSets for Client<'_> {
             }
             let end = status::end(&world.job.status);
             let is_overdue = end.is_some_and(|end| end.reason == status::DEADLINE_EXCEEDED);
-            let (active, has_run) = (found.active, found.has_run);
-            if !is_overdue && has_run {
+            if !is_overdue && found.has_run {
                 world.breaks("a JobSet that has run is not deleted: it was");
             }
-            world.terminating |= active;
             world.ended |= is_overdue;
             world.loses_job_set();
             Ok(())

@@ -36,7 +36,6 @@ impl World {
             hidden,
             persists,
             ended,
-            terminating,
             meddled: _,
             unlisted,
             reconciled,
@@ -59,7 +58,7 @@ impl World {
             (object.apply, it).hash(&mut hasher);
         }
         (jobs.len(), jobs_placement, mutable, served, refuses).hash(&mut hasher);
-        (hidden, persists, ended, terminating, unlisted).hash(&mut hasher);
+        (hidden, persists, ended, unlisted).hash(&mut hasher);
         (*expires && *reconciled, placed_late, overwritten, second).hash(&mut hasher);
         for controller in controllers {
             controller.hash(&mut hasher);

@@ -106,8 +106,6 @@ pub(super) struct World {
     pub(super) persists: bool,
     /// Whether a JobSet of the TrainJob has ended.
     pub(super) ended: bool,
-    /// Whether pods of a JobSet that a controller deleted are terminating.
-    pub(super) terminating: bool,
     /// Whether other clients changed the snapshot or the objects during the reconcile.
     pub(super) meddled: bool,
     /// Whether a controller was not allowed to list Jobs.
@@ -190,7 +188,6 @@ impl World {
             hidden: false,
             persists: false,
             ended: false,
-            terminating: false,
             meddled: false,
             unlisted: false,
             reconciled: false,
