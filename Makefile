@@ -103,6 +103,10 @@ test-mpi: setup ## Run real MPI programs with the rendered files; needs root and
 test-handover: needs-go build ## Move TrainJobs of each policy in each state from the Kubeflow Trainer's controller to this one, and back; needs Go.
 	$(CARGO) test --locked --workspace --test handover
 
+.PHONY: test-load
+test-load: needs-go build ## Restart a controller with 2,000 TrainJobs, and try expensive ones; needs Go, takes minutes of CPU.
+	$(CARGO) test --locked --workspace --test load
+
 .PHONY: test-gangs
 test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
 	$(CARGO) test --locked --workspace --test gangs
@@ -184,8 +188,8 @@ mutants: setup ## Change the code that decides, one place at a time, and run its
 	@tools/mutants.sh $(FILE:%=--re %) $(SHARD:%=--sharding round-robin --shard %)
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, handover, gangs, Kueue, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, an upgrade, the site, the harness, two releases; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-handover test-gangs test-kueue test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-upgrade test-frameworks growth docs audit test-release
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, handover, load, gangs, Kueue, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, an upgrade, the site, the harness, two releases; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-handover test-load test-gangs test-kueue test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-upgrade test-frameworks growth docs audit test-release
 
 # Also used by tools/soak.sh: SOAK_MINUTES (120), SOAK_SEED (the time).
 .PHONY: soak

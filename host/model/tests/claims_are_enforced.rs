@@ -486,6 +486,13 @@ fn variables_in_claims_take_the_train_jobs_value() {
         let missing = ended.err().map(|fault| missing_claim(&fault).1);
         assert_eq!(missing.as_deref(), refused.first().copied());
     }
+    // Only the key of a port ends with its protocol.
+    let env = "pod-sets[*].containers[node].env[$config./names/TCP]";
+    let of_config = crate::common::plugin(&manifest("p", &[("writes", env)]));
+    let config = json!({"names": {"TCP": "A"}});
+    let mut named = call_over(Phase::Transform, &of_config, record(), 0, config);
+    let node = main(&mut named, "node");
+    named.container_put_env(node, "A", "1").unwrap();
     // Without a value the claim means nothing.
     let mut without = call_over(Phase::Transform, &plugin, record(), 0, json!({}));
     let node = main(&mut without, "node");

@@ -165,6 +165,14 @@ fn equivalent_mount_paths_conflict() {
 }
 
 #[test]
+fn equivalent_dns_domains_conflict() {
+    let searches = |domain: &str| format!("pod-sets[*].dns-searches[{domain}]");
+    let one = of("a", &[("writes", &searches("team.svc."))]);
+    let other = of("b", &[("writes", &searches("team.svc"))]);
+    assert!(errors([one, other])[0].contains("dns-searches[team.svc]"));
+}
+
+#[test]
 fn node_sets_of_two_active_plugins_conflict() {
     let of = |name: &str, when: &str| {
         let node_sets = json!([{"podSet": name, "when": "/on"}]);

@@ -23,6 +23,7 @@ fn call_under(phase: Phase, limits: Limits) -> Call {
     let claims = [
         ("writes", "pod-sets[*].containers[*].env[*]"),
         ("writes", "pod-sets[*].containers[*].command"),
+        ("reads", "pod-sets[*].containers[*].mounts[*]"),
         ("writes", "labels[*]"),
         ("creates", "pod-sets[*].init-containers[*]"),
         ("writes", "objects[v1/ConfigMap/*]"),
@@ -112,6 +113,45 @@ fn bytes_are_counted_in_both_directions() {
             Phase::Transform,
             |c, _| c.context_because(handle::Context(0), &"x".repeat(1000)),
             10,
+        ),
+        (
+            "mounts",
+            Phase::Transform,
+            |c, _| {
+                let n = container(c, "node", "node");
+                c.container_mounts(n).map(drop)
+            },
+            243,
+        ),
+        (
+            "a label of an object",
+            Phase::Build,
+            |c, n| {
+                let object = c.objects_emit(
+                    handle::Objects(0),
+                    "v1",
+                    "ConfigMap",
+                    &format!("-{n}"),
+                    None,
+                )?;
+                c.object_set_label(object, &"x".repeat(1000), "")
+            },
+            9,
+        ),
+        (
+            "an annotation of an object",
+            Phase::Build,
+            |c, n| {
+                let object = c.objects_emit(
+                    handle::Objects(0),
+                    "v1",
+                    "ConfigMap",
+                    &format!("-{n}"),
+                    None,
+                )?;
+                c.object_set_annotation(object, &"x".repeat(1000), "")
+            },
+            9,
         ),
         (
             "an object's text",

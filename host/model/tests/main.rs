@@ -25,6 +25,7 @@ mod gangs_are_counted_as_by_the_scheduler;
 mod grants_are_enforced;
 mod limits_end_a_call;
 mod manifests_are_checked;
+mod methods_answer_what_is_there;
 mod order_is_declared_and_checked;
 mod overlap_agrees_with_brute_force;
 mod plans_have_a_digest;

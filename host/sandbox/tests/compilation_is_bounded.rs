@@ -11,6 +11,7 @@ use std::{
     fmt::Write,
     path::PathBuf,
     process::{Command, Stdio},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -29,8 +30,13 @@ use crate::common::{
     transform, with_section,
 };
 
-/// A component of many functions that are dear to compile.
+/// A component of many functions that are dear to compile. To make it takes seconds, so that is done once.
 fn bomb() -> Vec<u8> {
+    static BOMB: LazyLock<Vec<u8>> = LazyLock::new(make_bomb);
+    BOMB.clone()
+}
+
+fn make_bomb() -> Vec<u8> {
     let mut functions = String::new();
     for at in 0..200 {
         write!(

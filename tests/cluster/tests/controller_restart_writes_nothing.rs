@@ -1,6 +1,6 @@
 //! A controller that starts when all TrainJobs are up to date writes nothing but its lease.
 //!
-//! There are 600 TrainJobs, more than a page of a list has, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, suspended after a run, and
+//! There are 2,000 TrainJobs, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, suspended after a run, and
 //! queued. For queued ones, the controller does not even read. The test itself writes the status of the JobSets, and no Jobs are created,
 //! which allows a large number.
 #![allow(clippy::indexing_slicing)]
@@ -118,7 +118,7 @@ impl Fate {
 fn how_many() -> Result<usize> {
     match std::env::var("TRAINYARD_RESTART_JOBS") {
         Ok(text) => text.parse().context("TRAINYARD_RESTART_JOBS is no number"),
-        Err(_) => Ok(600),
+        Err(_) => Ok(2_000),
     }
 }
 

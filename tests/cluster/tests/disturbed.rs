@@ -2,10 +2,8 @@
 
 mod bad_plugins_affect_only_their_own_train_jobs;
 mod common;
-mod controller_restart_writes_nothing;
 mod controller_waits_for_its_crds;
 mod external_changes_are_repaired;
-mod hostile_train_jobs_block_no_others;
 mod keys_are_generated_once;
 mod objects_beside_a_job_set_follow_their_mode;
 mod one_replica_leads_and_another_takes_over;
@@ -51,14 +49,6 @@ fn main() -> ExitCode {
         .tests(
             "printed_roles_match_api_calls",
             printed_roles_match_api_calls::tests(),
-        )
-        .tests(
-            "controller_restart_writes_nothing",
-            controller_restart_writes_nothing::tests(),
-        )
-        .tests(
-            "hostile_train_jobs_block_no_others",
-            hostile_train_jobs_block_no_others::tests(),
         )
         .tests(
             "controller_waits_for_its_crds",

@@ -45,8 +45,8 @@ const STILL: Duration = Duration::from_secs(120);
 const STILL_AFTER_STORM: Duration = Duration::from_secs(700);
 
 /// How many runs of each kind `make test` makes, and how many storms.
-const RUNS: usize = 60;
-const STORMS: usize = 4;
+const RUNS: usize = 30;
+const STORMS: usize = 2;
 
 /// How many storms `make test-faults` makes of each kind.
 const ALL_STORMS: usize = 100;
@@ -251,10 +251,7 @@ fn survives(name: &str) {
         points.len(),
         cases.len(),
     );
-    assert!(
-        missed * 4 <= cases.len() + storms,
-        "{missed} faults did not happen"
-    );
+    assert_eq!(missed, 0, "faults did not happen");
     let count = wrong.len();
     wrong.truncate(12);
     assert!(

@@ -44,6 +44,10 @@ pub struct Method {
     /// The value that it writes there: `null` if it removes one. `None` if it does not change the record.
     pub value: Option<fn() -> Value>,
     pub run: Run,
+    /// The arguments as they stand in the table.
+    pub arguments: &'static str,
+    /// Runs it, and returns what it answers, as `Debug` shows it.
+    pub answer: fn(&mut Call, On) -> Result<String, Fault>,
 }
 
 impl Method {
@@ -74,6 +78,15 @@ macro_rules! run {
 }
 pub(crate) use run;
 
+macro_rules! answer {
+    ($on:ident.$method:ident($($arg:expr),*)) => {
+        |call, on| {
+            let handle = $on(call, on)?;
+            call.$method(handle, $($arg),*).map(|answer| format!("{answer:?}"))
+        }
+    };
+}
+
 macro_rules! value {
     () => {
         None
@@ -94,6 +107,8 @@ macro_rules! methods {
             below: concat!($($below)?),
             value: value!($($value)?),
             run: run!($on.$method($($arg),*)),
+            arguments: stringify!($($arg),*),
+            answer: answer!($on.$method($($arg),*)),
         },)+];
     };
 }
@@ -110,8 +125,10 @@ methods! {
     context.context_log("info", "x") Transform [];
     context.context_supports("x") Transform [];
     context.context_parse_json("{}") Transform [];
-    context.context_quantity_ceil("1") Transform [];
-    context.context_quantity_milli("1") Transform [];
+    context.context_quantity_ceil("1500m") Transform [];
+    context.context_quantity_ceil("1.x") Transform [];
+    context.context_quantity_milli("1500m") Transform [];
+    context.context_quantity_milli("1.x") Transform [];
     context.context_fit_name("x", 63) Transform [];
     context.context_keep("a", "b") Transform [];
     context.context_kept("a") Check [];
@@ -134,12 +151,20 @@ methods! {
     job_with_args.job_spec() Transform [reads "job[/trainer/args]"];
 
     config.document_kind("/a") Transform [];
+    config.document_kind("/list/0") Transform [];
     config.document_text("/a") Transform [];
+    config.document_text("/list/0") Transform [];
     config.document_integer("/a") Transform [];
+    config.document_integer("/list/1") Transform [];
     config.document_boolean("/a") Transform [];
+    config.document_boolean("/list/2") Transform [];
+    config.document_len("") Transform [];
     config.document_len("/a") Transform [];
+    config.document_len("/list") Transform [];
     config.document_keys("/a") Transform [];
+    config.document_keys("") Transform [];
     config.document_json("/a") Transform [];
+    config.document_json("/list") Transform [];
 
     lookups.lookups_get("v1", "ConfigMap", "known") Build [reads "lookups[v1/ConfigMap/known]"];
     lookups.lookups_find("v1", "ConfigMap", "optional") Build [reads "lookups[v1/ConfigMap/optional]"];

@@ -22,7 +22,7 @@ use trainyard_model::{
     manifest::Manifest,
     plugin::Phase,
     plugin_info::{PluginError, PluginInfo, Settings},
-    record::{Field, Fields, Level, Permission, PodSet, Record},
+    record::{Datum, Field, Fields, Level, Permission, PodSet, Record},
 };
 
 /// A manifest of all phases with those claims, as `("writes", "labels[x]")`.
@@ -130,6 +130,11 @@ pub fn limited(limits: Limits) -> Settings {
 /// A TrainJob `llama` with a pod set `node` (the trainer; containers `node` and `side`, init container `setup`) and a pod
 /// set `launcher`.
 pub fn record() -> Record {
+    record_with(&[])
+}
+
+/// The same, whose containers have these values, too.
+pub fn record_with(values: &[(Field, &str, Datum)]) -> Record {
     let mut record = Record::new("llama", "llama", "cluster.local");
     record.fields.load(Field::Labels, "team", "ml".into());
     let mut node = PodSet::new("node");
@@ -144,14 +149,20 @@ pub fn record() -> Record {
     let jobs = json!([{"name": "node", "template": {"spec": pods}}]);
     record.template = Some(Arc::new(json!({"replicatedJobs": jobs})));
     record.pod_sets.push(PodSet::new("launcher"));
-    add_container(&mut record, 0, Field::InitContainers, "setup");
+    add_container(&mut record, 0, Field::InitContainers, "setup", values);
     for (set, name) in [(0, "node"), (0, "side"), (1, "node")] {
-        add_container(&mut record, set, Field::Containers, name);
+        add_container(&mut record, set, Field::Containers, name, values);
     }
     record
 }
 
-fn add_container(record: &mut Record, pod_set: u32, list: Field, name: &str) {
+fn add_container(
+    record: &mut Record,
+    pod_set: u32,
+    list: Field,
+    name: &str,
+    values: &[(Field, &str, Datum)],
+) {
     let mut fields = Fields::default();
     fields.load(Field::Image, "", "registry.example.com/base:1".into());
     fields.load(Field::Command, "", ["run".to_owned()].as_slice().into());
@@ -166,6 +177,9 @@ fn add_container(record: &mut Record, pod_set: u32, list: Field, name: &str) {
     fields.load(Field::Mounts, "/data", mount.into());
     fields.load(Field::Requests, "cpu", "4".into());
     fields.load(Field::Limits, "nvidia.com/gpu", "8".into());
+    for (field, key, value) in values {
+        fields.load(*field, key, value.clone());
+    }
     record.load_container(pod_set, list, name, fields);
 }
 
