@@ -146,7 +146,8 @@ test-languages: build ## Build and test new plugins of each kind in C, Go, JavaS
 	@tools/languages.sh $(CARGO) test --locked --workspace --test all -- plugins_in_other_languages_work --nocapture
 
 .PHONY: test-conform
-test-conform: build ## Check that the built-in plugins and the examples pass `trainyard plugin conform`; minutes.
+test-conform: build ## Check that the built-in plugins and the examples pass `trainyard plugin conform`, that it finds mistakes, and that the guide works; minutes.
+	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugin_conform_finds_mistakes:: plugin_guide_works::
 	@set -e; for manifest in $(wildcard plugins/*/manifest.json examples/plugins/*/manifest.json); do \
 	  $(TRAINYARD) plugin conform $$(dirname $$manifest); \
 	done

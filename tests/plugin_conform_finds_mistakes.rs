@@ -73,6 +73,7 @@ fn failures(report: &Value, check: &str) -> String {
 }
 
 #[test]
+#[ignore = "takes a minute: `make test-conform`"]
 fn each_mistake_is_found_by_its_check() {
     let trainer = "pod-sets[@trainer].containers[node].env[CARELESS]";
     let all = "pod-sets[*].containers[node].env[CARELESS]";
@@ -160,6 +161,7 @@ fn wrong_findings(mistake: &str, writes: &[&str], wanted: &[(&str, &str)]) -> Ve
 
 /// Without a policy file, the plugin may replace volumes of others.
 #[test]
+#[ignore = "takes a minute: `make test-conform`"]
 fn a_volume_that_the_plugin_must_not_replace_is_found() {
     let folder = tempfile::tempdir().unwrap();
     write(
@@ -177,6 +179,7 @@ fn a_volume_that_the_plugin_must_not_replace_is_found() {
 }
 
 #[test]
+#[ignore = "takes a minute: `make test-conform`"]
 fn each_value_of_users_that_is_replaced_is_found() {
     let writes = [
         "volumes[careless]",
@@ -257,6 +260,7 @@ fn a_careful_plugin_passes() {
 
 /// Each shipped runtime has a framework, and a runtime has at most one.
 #[test]
+#[ignore = "takes a minute: `make test-conform`"]
 fn shipped_runtimes_that_cannot_activate_the_plugin_are_not_tried() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "none", &[ENV]);
@@ -323,6 +327,7 @@ fn a_plugin_that_no_case_calls_does_not_pass() {
 
 /// The plugin in a directory is built there and in a copy.
 #[test]
+#[ignore = "takes a minute: `make test-conform`"]
 fn a_file_that_depends_on_its_directory_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let own = folder.path().join("own");

@@ -79,6 +79,7 @@ fn needs_a_grant(pool: &Path) {
 }
 
 #[test]
+#[ignore = "takes minutes: `make test-conform`"]
 fn guide_can_be_followed_literally() {
     let folder = tempfile::tempdir().unwrap();
     shell(&commands("## 1. Create a crate"), folder.path());
