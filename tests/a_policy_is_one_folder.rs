@@ -4,8 +4,6 @@
 //! The lists that build scripts write are computed for a copy of the workspace with another policy, and are not compiled. That they compile,
 //! and that the program contains what they list, the policies of this workspace show.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::{
     collections::BTreeMap,
     fs,

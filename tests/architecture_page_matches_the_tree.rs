@@ -1,8 +1,6 @@
 //! `docs/architecture.md` shows the crates and dependencies of the workspace, the files that it names exist, and each crate's
 //! documentation names all its modules.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,8 +1,6 @@
 //! A bundle contains the whole input of a rendering: on any machine and in any folder, it replays to the same bytes, or the first
 //! different field is reported.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! A bundle is replayed with PolicyPlugins in place of its plugins and their settings, and the first difference of each TrainJob is reported.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};

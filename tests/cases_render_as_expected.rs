@@ -4,8 +4,6 @@
 //! `expected.txt` (standard error of a refusal). Warnings of an accepted input are in `warnings.txt`. `UPDATE_EXPECTED=1` writes the
 //! expected files again; review the diff.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::{collections::BTreeMap, fs, path::Path};
 
 use trainyard_model::names::without_digests;

@@ -1,8 +1,6 @@
 //! `plan --against` and `plan --against-policy` report what another version of a plugin or another policy file changes, for plugins, the
 //! order, TrainJobs and runtimes. `plugin diff` reports what a version declares differently.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};

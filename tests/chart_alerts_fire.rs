@@ -1,8 +1,6 @@
 //! Prometheus' own tool accepts the alerts, and each alert fires after its time, and not before it or on a healthy cluster. Prometheus keeps the
 //! labels that they show.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path, process::Command};
 
 use trainyard_cluster::{Helm, promtool};

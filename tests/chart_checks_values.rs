@@ -1,12 +1,5 @@
 //! The chart refuses wrong and contradicting values with the value and what to write instead.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use trainyard_cluster::Helm;
 
 use crate::common::{

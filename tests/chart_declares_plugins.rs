@@ -1,13 +1,6 @@
 //! With `plugins.source: Cluster`, the chart installs what declares plugins by OCI reference: PolicyPlugins, their roles, who may sign them, and
 //! how registries are reached. By default, no plugin from a registry is accepted.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};

@@ -1,12 +1,5 @@
 //! The chart documents each of its values, and its schema has each of them, each key of the controller's configuration and each runtime.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{collections::BTreeSet, fs};
 
 use serde_json::{Value, json};

@@ -1,13 +1,6 @@
 //! If the feature gate is on, the chart lets pods of all namespaces reach the status server, and gives the controller the permissions that it
 //! needs for it. Without it, nothing of this is rendered.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use serde_json::{Value, json};
 use trainyard_api::yaml;
 use trainyard_cluster::Helm;

@@ -1,13 +1,6 @@
 //! The chart reads the values of the Kubeflow Trainer's chart that mean the same, and refuses the others with what to do. The controller
 //! accepts each configuration that the chart writes, and plugins are mounted with their policy file and their roles.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};

@@ -2,13 +2,6 @@
 //!
 //! Without Go, there is no helm. Then the digests in `deploy/rendered.sha256` show whether the files were rendered from this chart.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,

@@ -1,13 +1,6 @@
 //! The chart serves admission webhooks if it has a certificate for them, or if the controller creates one: API servers reach the pods, trust the certificate and call all webhooks
 //! of `files/webhooks.yaml`. Without a certificate, nothing of this is rendered.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};

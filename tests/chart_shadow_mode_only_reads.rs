@@ -1,13 +1,6 @@
 //! With `shadow.enabled`, the chart installs one pod that compares TrainJobs. Its only role has no verb that writes, and neither an object nor
 //! a label is one of the controller's, beside which it runs.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};

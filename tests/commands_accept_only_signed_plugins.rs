@@ -1,7 +1,5 @@
 //! `trainyard plugin verify`, `pull`, `copy` and `inspect` with `--key` or `--signers` accept only what cosign signed with a key that may.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     fs,
     path::Path,

@@ -1,8 +1,6 @@
 //! Components that were built for each version of the contract load, and still render the same bytes. tests/contract/README.md describes
 //! which of these files may change.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,7 +1,6 @@
 //! The controller connects to a collector of OpenTelemetry only with an endpoint, from the flag or the standard environment variable, and
 //! sends the rest of its spans when it stops.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},

@@ -1,5 +1,4 @@
 //! The controller's log begins with what it runs: its version, its plugins, and the digest of its policy file.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
 use std::fs;
 

@@ -1,7 +1,6 @@
 //! A controller exits cleanly on SIGTERM, even while it loads plugins. As the first process of a container it would ignore a signal without
 //! a handler, and a plugin may take a minute to compile.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
     fs,

@@ -1,8 +1,6 @@
 //! Each crate has only the dependencies that its layer allows: the record, the API, the schemas and rendering depend neither on a
 //! Kubernetes client nor on WebAssembly, the sandbox does not depend on Kubernetes, and the controller does not depend on WebAssembly.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::{collections::BTreeSet, fs, process::Command};
 
 use crate::common::{root, sources};

@@ -1,7 +1,5 @@
 //! Each decision in `docs/decisions` has a date, and is listed in `RATIONALE.md`.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::fs;
 
 use crate::common::root;

@@ -2,13 +2,6 @@
 //! between objects resolve, the roles are those that `trainyard rbac` prints, and the program starts with the Deployment's arguments and
 //! environment. `UPDATE_EXPECTED=1` writes the roles of the chart and the list of runtimes again.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

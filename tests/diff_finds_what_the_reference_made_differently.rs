@@ -1,8 +1,6 @@
 //! `trainyard diff` finds the rows that the comparison with the reference lists, in a dump of a cluster in which the reference has made its
 //! objects, as an API server stores them. The folders in tests/diff have what it prints.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{collections::BTreeMap, collections::BTreeSet, fs, slice};
 
 use serde_json::{Value, json};

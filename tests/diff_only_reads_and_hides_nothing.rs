@@ -1,13 +1,6 @@
 //! `trainyard diff` only lists and gets what it compares, never Secrets, and reports what it cannot read. The API server is a stub; a test in
 //! tests/cluster has a real one, with the reference.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    missing_docs
-)]
-
 use std::{fs, process::Output};
 
 use serde_json::{Value, json};

@@ -8,8 +8,6 @@
 //! cases and for generated inputs, which are new in each run (`PROPTEST_RNG_SEED` repeats a run, `TRAINYARD_ORACLE_INPUTS` sets their
 //! number); `make expected-reference` writes the answers.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 mod gang_counts_are_those_of_the_job_set;
 pub(crate) mod generated;
 pub(crate) mod plugins;

@@ -1,7 +1,5 @@
 //! A test has the text of each error, so that a change of it is seen. If a text has values, its longest part between them counts.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,7 +1,5 @@
 //! An error about a runtime names the field in which its author made the mistake.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::fs;
 
 use crate::common::{runtime, trainyard};

@@ -1,7 +1,5 @@
 //! Each page of the documentation is in one chapter of `docs/SUMMARY.md`, of which `make docs` makes a site.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::{collections::BTreeSet, fs};
 
 use crate::{

@@ -1,7 +1,5 @@
 //! Every file in a test folder is a module of one of the folder's programs; otherwise it would never run.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,8 +1,6 @@
 //! The plugins in examples/plugins that are in Rust work with all shipped runtimes, and together: with each other, with DRA, and with each
 //! gang scheduler.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::{env, fs};
 
 use serde_json::Value;

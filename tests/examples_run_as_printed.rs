@@ -1,8 +1,6 @@
 //! The commands in `--help` and the documentation run as printed, and the README shows their real output. The exit code of each, the first
 //! line of its standard output and the last one of its standard error are in `tests/expected/examples_run_as_printed.txt`.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,12 +1,5 @@
 //! `explain` shows what set a field, from which value and why, for any field of the JobSet, by its JobSet path or its record path.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    missing_docs
-)]
-
 use std::process::Output;
 
 use serde_json::Value;

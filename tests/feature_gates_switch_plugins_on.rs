@@ -1,8 +1,6 @@
 //! A built-in plugin with a feature gate runs only if the gate is on, in every command. With the gate off, it changes nothing, and the policy
 //! file and TrainJobs may name it anyway.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::fs;
 
 use serde_json::Value;

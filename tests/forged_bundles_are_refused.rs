@@ -1,7 +1,5 @@
 //! A corrupt or forged bundle is refused with the reason, and none of its files is written.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};

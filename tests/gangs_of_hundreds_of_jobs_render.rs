@@ -1,7 +1,5 @@
 //! The order of a gang with hundreds of replicated jobs is found within the instructions that a plugin has.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{fmt::Write as _, fs};
 
 use crate::common::{stderr, stdout, trainyard};

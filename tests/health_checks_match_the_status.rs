@@ -1,12 +1,5 @@
 //! The health checks of docs/gitops.md report TrainJobs, PolicyPlugins and PluginRevisions of each state as Argo CD and Flux should show them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{fs, process::Command};
 
 use cel::{Context, Program};

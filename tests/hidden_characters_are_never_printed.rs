@@ -1,8 +1,6 @@
 //! No control, bidi or zero-width character of a file, a file name or a policy file reaches a terminal: every command prints an escape
 //! instead, and the output of `render` reads back as the same value.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::fs;
 
 use serde_json::Value;

@@ -5,8 +5,6 @@
 //! cases, from the Go program of `tests/reference/kueue`, are checked in. `make test-reference` asks it again, and `make expected-reference`
 //! writes them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 mod queued;
 mod quota;
 mod stored;

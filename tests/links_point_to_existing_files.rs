@@ -1,7 +1,5 @@
 //! Links in the documentation point to existing files and headings.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,13 +1,6 @@
 //! `trainyard explain trainjob/NAME` makes each API call once, and renders with the facts of the snapshot and not with those of the local
 //! policy file. The API server is a stub; tests/cluster has a real one.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    missing_docs
-)]
-
 use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};

@@ -1,5 +1,8 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
 mod a_policy_is_one_folder;
 mod architecture_page_matches_the_tree;
 mod bundles_replay_byte_for_byte;

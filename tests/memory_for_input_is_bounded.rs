@@ -1,8 +1,6 @@
 //! Input that is small, or that a cluster would store, does not exhaust memory: a process with little memory refuses it at a limit.
 //! Special files do not block.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     fmt::Write as _,
     fs,

@@ -2,8 +2,6 @@
 //! on are the items that it names, in `use` declarations and in paths, in itself and in the modules below it. A parent and its children
 //! may use each other.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

@@ -1,8 +1,6 @@
 //! `trainyard plugin new` creates plugins that work: their tests pass, they have no mistakes and no unused claims, they render their case as
 //! expected, and `plugin test` finds faults in them.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{env, fs, path::Path, process::Output};
 
 use serde_json::{Map, Value};

@@ -1,8 +1,6 @@
 //! `render` prints the same bytes in every run, in both formats, from files, folders and standard input, and for every order of the documents
 //! of an input. `cases_render_as_expected` compares each case with what earlier runs printed on other machines.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     fs,
     hash::{BuildHasher, RandomState},

@@ -1,7 +1,5 @@
 //! Standard output contains only the result: nothing if the input is refused, and no color if it is not a terminal.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::process::{Command, Output};
 
 use crate::common::{case, command, stdout, test_plugin};

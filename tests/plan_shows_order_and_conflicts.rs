@@ -1,7 +1,5 @@
 //! `plan` prints the order of plugins as a flowchart or a self-contained page. Text of a manifest is escaped.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{path::Path, process::Output};
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! `trainyard plugin check` finds mistakes in a plugin although its code does not compile, in Rust and in other languages.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{fs, path::Path};
 
 use crate::common::{plugin_folder, stderr, stdout, trainyard};

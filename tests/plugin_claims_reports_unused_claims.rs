@@ -1,7 +1,5 @@
 //! `trainyard plugin claims` reports the claims and grants that no call used, and those that a call lacked.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};

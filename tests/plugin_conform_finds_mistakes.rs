@@ -1,7 +1,5 @@
 //! `trainyard plugin conform` passes a careful plugin, and finds the mistakes of a careless one.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Following docs/write-a-plugin.md literally in a new folder gives a plugin that works.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     fs,
     path::Path,

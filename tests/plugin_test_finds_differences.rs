@@ -1,8 +1,6 @@
 //! `trainyard plugin test` renders each case of a plugin with its own runtimes and with every shipped runtime, and reports each difference
 //! from the expected files by its field, with what set it.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     fs,
     path::Path,

@@ -1,7 +1,5 @@
 //! A plugin's directory with a `build.sh` is built by it, and what goes wrong is reported with what to do, such as which tool to install.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     fs,
     os::unix::fs::{PermissionsExt as _, symlink},

@@ -1,8 +1,6 @@
 //! `plugin compile` compiles the built-in plugins and those of the operator into a directory, and commands with `--compiled-dir` compile
 //! none of them again. The policy file bounds the compilation.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{fs, path::Path};
 
 use crate::common::{command, runtime, stderr, stdout, test_plugin};

@@ -1,8 +1,6 @@
 //! A plugin that is always active can be disabled for TrainJobs, and a TrainJob can set parameters of plugins. `plan`, `explain`, `inspect` and
 //! bundles show both.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};

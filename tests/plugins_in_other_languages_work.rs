@@ -7,8 +7,6 @@
 //!
 //! The bindings for Go, which Trainyard generates itself, have every method of the contract, and pass values of all its types.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{
     env, fs,
     os::unix::fs::symlink,

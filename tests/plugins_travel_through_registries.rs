@@ -1,7 +1,5 @@
 //! `trainyard plugin push`, `pull`, `copy` and `inspect` with folders and with the registry of CNCF's distribution, as users call them.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     fs,
     io::{Read as _, Write as _},

@@ -1,7 +1,5 @@
 //! Errors of a policy file name the file and the field, and are reported together with those of plugins and input.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::fs;
 
 use trainyard_plugin_folders::plugins;

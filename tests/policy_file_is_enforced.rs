@@ -1,8 +1,6 @@
 //! The settings of a policy file take effect, for built-in plugins too: grants, limits, configuration, order, the cluster's domain and
 //! facts.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};

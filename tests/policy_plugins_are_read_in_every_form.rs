@@ -1,7 +1,5 @@
 //! PolicyPlugins in files, directories and the input, and policy files, mean the same, and errors of each name their place.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,7 +1,5 @@
 //! Commands that take PolicyPlugins verify the plugins of registries as the controller does, also those of the store and of files.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::fs;
 
 use serde_json::{Value, json};

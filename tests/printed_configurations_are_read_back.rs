@@ -1,5 +1,4 @@
 //! `trainyard controller --print-config` merges file, flags, environment and defaults into a file that gives the same configuration.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::{fs, path::Path, process::Command};
 

@@ -1,7 +1,6 @@
 //! A link named `kubectl-trainyard` makes this program a plugin of kubectl: usage texts say so, kubectl's flags select the cluster, and a link
 //! named `kubectl_complete-trainyard` prints completions.
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::{
     os::unix::{ffi::OsStrExt, fs::symlink, process::CommandExt},

@@ -1,7 +1,5 @@
 //! `render` prints what plugins log to standard error, and other commands only print their warnings and errors.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::fs;
 
 use crate::common::{command, runtime, stderr, test_plugin};

@@ -1,7 +1,5 @@
 //! `--timeout` limits how long the rendering of one TrainJob may take on the command line.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use crate::common::{stderr, trainyard_with_input};
 
 const INPUT: &str = "

@@ -1,7 +1,5 @@
 //! `trainyard runtimes` contains the runtimes in the folders of the plugins, unchanged, applies them, and its table fits on a page.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{collections::BTreeMap, fs};
 
 use serde_json::{Value, json};

@@ -2,8 +2,6 @@
 //!
 //! Within this repository, a file outside of a crate's folder is found, too, so nothing else would show that it is missing in the package.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::{
     collections::BTreeMap,
     fs,

@@ -1,8 +1,6 @@
 //! A support bundle has what shows why a controller does not work, and none of the credentials that are planted in every object, log and text
 //! of the cluster. Secrets are never requested. The API server is a stub.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! `--train-job` selects TrainJobs of the input, and with `--keep-going` a refused TrainJob does not affect the others.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{fs, path::Path};
 
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! `trainyard why` names the one thing that a TrainJob waits for: its error, its admission by Kueue, or its pods. What the user may not read is
 //! said, and hides nothing else. The API server is a stub.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::fs;
 
 use serde_json::{Value, json};

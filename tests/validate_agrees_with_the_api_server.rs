@@ -4,8 +4,6 @@
 //! The table has the server's answers, and `tests/cluster/tests/schema_agrees_with_the_api_server.rs` compares it with a real one. That
 //! test also proves that the schema check has the server's wording, so the two are compared here.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

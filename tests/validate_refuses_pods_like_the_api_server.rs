@@ -2,13 +2,6 @@
 //! their fields in the runtime or the TrainJob, and accepts the others. `tests/cluster/tests/pods_are_refused_as_in_the_table.rs` compares
 //! the table with a real API server.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};

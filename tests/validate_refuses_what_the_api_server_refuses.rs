@@ -1,8 +1,6 @@
 //! `validate` refuses what an API server or `render` would refuse, with the same field paths and wording, all at once; `render` renders
 //! what it accepts.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::fs;
 
 use serde_json::{Value, json};

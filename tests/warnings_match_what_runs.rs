@@ -1,7 +1,5 @@
 //! Warnings depend on what the TrainJob runs and on the objects of the input, not on what a plugin happens to read.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use serde_json::Value;
 
 use trainyard_divergences::difference::Answer;

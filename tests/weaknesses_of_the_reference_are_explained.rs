@@ -1,7 +1,5 @@
 //! Every weakness of the reference that code, cases or documentation mention by number is explained in divergences.md.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     collections::BTreeSet,
     fs,

@@ -1,8 +1,6 @@
 //! Old forms that would expand beyond what a cluster stores are refused before anything is copied, and accepted ones never expand beyond
 //! it.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_api::{
     Admitted, FieldPath, Object, Source,

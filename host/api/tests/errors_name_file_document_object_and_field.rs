@@ -1,10 +1,4 @@
 //! Every error names the file, line, object and field path, and all errors of a run are reported together.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use trainyard_api::{Inputs, Runtime, TrainJob};
 

@@ -1,7 +1,5 @@
 //! A field path that a user types is parsed as it is printed, and its keys may be quoted.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use trainyard_api::{FieldPath, path::Segment};
 
 #[test]

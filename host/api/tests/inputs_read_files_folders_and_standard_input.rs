@@ -1,10 +1,4 @@
 //! Files, folders and standard input are read in a stable order, and each object keeps its location.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     fs,

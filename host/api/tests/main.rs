@@ -1,5 +1,14 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub
+)]
+
 mod conversion_of_old_forms_is_bounded;
 mod counterexamples_are_kept;
 mod errors_name_file_document_object_and_field;

@@ -1,12 +1,5 @@
 //! Properties that hold for every merge and for the fixes after it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_api::merge::{fix, keep_the_base_order, strategic};

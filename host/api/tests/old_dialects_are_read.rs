@@ -1,7 +1,5 @@
 //! Objects written for earlier releases are read. Each old form leads to a warning that shows the current one, or to an error.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_api::{

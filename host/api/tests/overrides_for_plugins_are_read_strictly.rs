@@ -1,7 +1,5 @@
 //! The annotations by which a TrainJob overrides plugins, and the parameters that a runtime lists for it, are read strictly and within limits.
 
-#![allow(missing_docs, clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_api::{Object, Runtime, Source, TrainJob};
 

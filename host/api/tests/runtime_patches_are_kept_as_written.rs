@@ -1,7 +1,5 @@
 //! The metadata of a runtime patch is typed; its pod specs are kept as written.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use serde_json::json;
 use trainyard_api::{Inputs, RuntimePatch, TrainJob};
 

@@ -2,13 +2,6 @@
 //!
 //! `tests/reference/merge` wrote the expected results; `make test-reference` compares many more inputs.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use serde_json::Value;
 use trainyard_api::merge::strategic;
 

@@ -4,13 +4,6 @@
 //! `TRAINYARD_MERGE_INPUTS` sets another number of inputs. With `UPDATE_EXPECTED=1`, the inputs
 //! that `cargo test` compares everywhere are written again.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{
     fs,
     hash::{BuildHasher, RandomState},

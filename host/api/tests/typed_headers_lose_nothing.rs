@@ -1,10 +1,4 @@
 //! Fields that Trainyard acts on are typed and get Kubernetes' defaults; everything else stays as written, in its order.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use serde_json::{Value, json};
 use trainyard_api::{

@@ -1,10 +1,4 @@
 //! An invalid document is one error with its number, line and column, and does not hide other documents. The cost of every text is bounded.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use proptest::{collection::vec, prelude::*};
 use trainyard_api::yaml::{self, ErrorKind, MAX_ALIAS_BYTES, MAX_DEPTH, MAX_VALUE_BYTES};

@@ -1,12 +1,6 @@
 //! Scalars, keys, merge keys and documents are parsed as kubectl and the API server parse them.
 //!
 //! The tables were generated with `sigs.k8s.io/yaml` v1.6.0 (`YAMLToJSONStrict`; merge keys with `YAMLToJSON`), which Kubernetes uses.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use serde_json::{Value, json};
 use trainyard_api::yaml::{self, ErrorKind};

@@ -1,10 +1,4 @@
 //! Written YAML reads back as the same value, and every string that a reader could take for another type is quoted.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};

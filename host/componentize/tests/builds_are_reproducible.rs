@@ -1,7 +1,5 @@
 //! The same sources give the same component in any source and target directory.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{
     fs,
     path::{Path, PathBuf},

@@ -1,8 +1,6 @@
 //! A crate in any directory is built as a component, or the error says what to do. The crates of these tests contain the sections of the SDK's
 //! macro, so only the build is tested.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},

@@ -1,13 +1,6 @@
 //! The CRDs of PolicyPlugin and PluginRevision are generated from their types, and an API server applies their rules. `UPDATE=1` writes the
 //! files again.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{fs, path::Path};
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! Each error of a configuration file has its line, its field and what to write instead, and all are reported at once.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
 use trainyard_config::{

@@ -1,6 +1,6 @@
 //! A configuration file is one YAML document of a known kind and a bounded size.
 
-#![allow(clippy::unwrap_used, missing_docs, clippy::result_large_err)]
+#![allow(clippy::result_large_err)]
 
 use std::{fs, path::Path};
 

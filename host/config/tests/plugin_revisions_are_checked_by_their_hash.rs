@@ -1,7 +1,5 @@
 //! A PluginRevision's name has a hash of what it contains, and a reader uses only a revision that matches its name.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_config::policy_plugin::{
     OciOrigin, Origin, PluginRevisionSpec, PolicyPluginSpec, ResolvedPlugin,

@@ -1,7 +1,5 @@
 //! A PolicyPlugin with errors is refused, and each error names its field and what to write.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_config::policy_plugin::PolicyPlugin;
 

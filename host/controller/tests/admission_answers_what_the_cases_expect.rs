@@ -1,6 +1,5 @@
 //! Webhooks answer about the TrainJob of each case what `trainyard render` and `trainyard validate` print: the same errors refuse it, in the same
 //! words. Errors that its author cannot correct are warnings.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 

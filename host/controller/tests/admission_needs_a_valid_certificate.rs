@@ -1,6 +1,5 @@
 //! Webhooks are served with the last valid certificate of their directory. Requests that cannot be answered get an HTTP error, and harm no other
 //! request.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fs;
 

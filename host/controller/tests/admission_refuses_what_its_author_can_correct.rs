@@ -1,6 +1,5 @@
 //! Admission refuses a TrainJob only for what its author can correct. What was admitted can always be suspended, resumed and deleted, and
 //! whatever plugins, runtimes or the API server do, a warning says what could not be checked.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     sync::{

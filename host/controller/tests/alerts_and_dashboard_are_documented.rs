@@ -1,6 +1,5 @@
 //! The alerts and the dashboard of the chart, and the alerts and symptoms in deploy/README.md, name metrics, labels and reasons that
 //! docs/metrics.md describes.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,4 @@
 //! A hanging call times out, a watch does not, no call is retried implicitly, and every call is counted.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     sync::{

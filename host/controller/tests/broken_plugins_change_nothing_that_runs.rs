@@ -1,6 +1,5 @@
 //! PolicyPlugins that conflict, cannot be pulled or cannot be loaded say so in their conditions. What runs keeps running, and so it does if the
 //! objects or their kinds are removed, or a revision was not written by a controller of this release.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::time::Duration;
 

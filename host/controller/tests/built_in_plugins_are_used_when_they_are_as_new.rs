@@ -1,6 +1,5 @@
 //! A plugin that replaces a built-in one is not used any more when an image ships a built-in plugin that is as new, and is used again when the
 //! image is rolled back. Neither stops other changes of plugins.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::collections::BTreeSet;
 

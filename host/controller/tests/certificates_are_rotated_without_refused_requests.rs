@@ -1,5 +1,4 @@
 //! Replicas create and rotate their certificate. API servers that notice changes late, and call without pause, are never refused.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{sync::Arc, time::Duration};
 

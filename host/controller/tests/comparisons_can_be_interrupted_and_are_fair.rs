@@ -1,6 +1,5 @@
 //! A comparison of two revisions can be interrupted at any time, and another leader makes it anew. It depends on the plugins alone, and no
 //! namespace takes the time of all.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     sync::{

@@ -1,10 +1,4 @@
 //! Our configuration file and the reference's are parsed strictly: an invalid file is refused, and all its errors are reported at once.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 

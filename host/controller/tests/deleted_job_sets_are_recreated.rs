@@ -1,5 +1,4 @@
 //! A running JobSet that is deleted is recreated, even if it is deleted while the controller still records an earlier recreation.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{
     Arc,

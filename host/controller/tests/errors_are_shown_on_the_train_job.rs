@@ -1,6 +1,5 @@
 //! A TrainJob that cannot be reconciled has an annotation with the reason until it is reconciled, and nothing is written in between. Nothing is rendered
 //! from the annotation.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{sync::Arc, time::Duration};
 

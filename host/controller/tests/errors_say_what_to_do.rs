@@ -1,7 +1,5 @@
 //! Errors say what is wrong, with which object, and what to do. These are the texts that no other test has as a whole.
 
-#![allow(clippy::unwrap_used)]
-
 use std::{fmt::Display, io, path::PathBuf, time::Duration};
 
 use kube::core::Status;

@@ -1,11 +1,5 @@
 //! Events have the fields that the SDK reads, repeated ones are counted, each object has a limit, namespaces take turns, and no reconcile
 //! waits for them.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     sync::{Arc, Mutex},

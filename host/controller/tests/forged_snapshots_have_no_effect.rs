@@ -1,6 +1,5 @@
 //! A user who can write ConfigMaps can forge a TrainJob's snapshot. No pods are created from it or placed by it, and of the listed objects,
 //! the controller requests only those that a plugin can have emitted for the TrainJob.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! A JobSet that is kept by finalizers for a minute after its deletion is reported on the TrainJob, until it is gone: in its annotation, an
 //! Event and the metric, with the finalizers' names.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     sync::{Arc, OnceLock},

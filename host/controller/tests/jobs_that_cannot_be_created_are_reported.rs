@@ -1,5 +1,4 @@
 //! A running TrainJob whose Jobs or pods cannot be created says why, until they are created: in its annotation, an Event and the metric.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! The keys of a TrainJob's Secret are generated once, when it is created. They are reused after a restart and if another controller
 //! created them, and lost keys are not replaced while pods use them. No part of a key appears in the log, Events, metrics, snapshots or any
 //! other object.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../../../tests/cluster/tests/common/parts.rs"]
 mod parts;

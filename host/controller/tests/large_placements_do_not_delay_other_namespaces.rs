@@ -1,6 +1,5 @@
 //! JobSets with very large pod placements, and their snapshots, do not delay the TrainJobs of another namespace, and still follow their own
 //! TrainJobs.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! A list that plugins look up is requested once for all TrainJobs, heartbeats of nodes trigger no reconcile, and a snapshot keeps
 //! the parts of the list that were read.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     sync::{

@@ -1,5 +1,4 @@
 //! The log has one line for each JobSet that is created, and each error in full once, however often it is retried.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{
     Arc,

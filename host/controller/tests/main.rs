@@ -1,5 +1,13 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 mod admission_answers_what_the_cases_expect;
 mod admission_needs_a_valid_certificate;
 mod admission_refuses_what_its_author_can_correct;

@@ -1,5 +1,4 @@
 //! With `metrics.auth.enabled`, the API server decides who may read metrics. TLS options are obeyed, and protection requires a certificate.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     net::SocketAddr,

@@ -1,5 +1,4 @@
 //! Metrics have the names and labels that the reference's dashboards read, and show what each plugin does.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,4 @@
 //! While pods of a running TrainJob wait, an object that a plugin emitted says why: in the TrainJob's annotation, an Event and the metric.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,10 +1,4 @@
 //! Only one of several candidates leads at a time; a leader that cannot reach the API server stops before another one starts.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     sync::{

@@ -1,5 +1,4 @@
 //! Log lines of a plugin call name the plugin and the phase, at the controller's log level.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! Plugins are replaced while the controller runs: TrainJobs that have not started follow, with no more calls than that needs, and all others
 //! keep what they were made with.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeMap,

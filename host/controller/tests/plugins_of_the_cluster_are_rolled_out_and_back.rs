@@ -1,6 +1,5 @@
 //! A change of a PolicyPlugin is compared, gets to a share of the namespaces and then to all, and goes back by itself if TrainJobs fail, whoever
 //! leads. TrainJobs that have started keep what they were made with.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,5 @@
 //! A plugin that repeatedly exhausts its time or fuel is not called for a while, for TrainJobs of that namespace only; TrainJobs that need
 //! it fail at once, with the reason.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{
     Arc,

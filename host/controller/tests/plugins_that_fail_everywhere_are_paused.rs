@@ -1,6 +1,5 @@
 //! A plugin whose calls fail in three namespaces and succeed in none is paused for all, which is reported. One success, or an annotation, ends the
 //! pause, so a namespace cannot stop the others.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     sync::{Arc, Mutex},

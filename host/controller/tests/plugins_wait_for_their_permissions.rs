@@ -1,6 +1,5 @@
 //! A plugin whose lookups the controller may not make is not used before it may. Its condition says which ClusterRole is missing, and what runs
 //! keeps running.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use crate::stub::{
     cluster::{Act, When},

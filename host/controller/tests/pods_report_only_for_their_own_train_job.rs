@@ -1,7 +1,5 @@
 //! A pod reports for its own TrainJob only, whatever tokens it can get. What a token itself shows to be wrong costs the API server nothing.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 
 use crate::stub::{

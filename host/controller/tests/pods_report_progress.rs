@@ -1,8 +1,6 @@
 //! What a pod reports is written to its TrainJob as the reference writes it, and nothing else of the TrainJob changes. Pods trust the
 //! certificate authority of the server also after it has changed.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use tracing::Level;
 

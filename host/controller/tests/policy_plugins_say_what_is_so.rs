@@ -1,5 +1,4 @@
 //! The status of a PolicyPlugin is about the revision that is used, and its condition `Active` says why the plugin is not used.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::time::Duration;
 

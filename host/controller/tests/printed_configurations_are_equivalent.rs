@@ -1,5 +1,4 @@
 //! A printed configuration is a valid file with the same settings, and the published schema accepts every file that is read.
-#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 

@@ -1,10 +1,4 @@
 //! Probes and metrics are served at their addresses, each can be disabled, and an address in use is a startup error.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 

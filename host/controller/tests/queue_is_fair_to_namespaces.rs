@@ -1,10 +1,4 @@
 //! The queue is fair to namespaces, never runs a key twice at the same time, loses none, and backs off after failures.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     collections::HashSet,

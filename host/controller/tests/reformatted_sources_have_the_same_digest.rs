@@ -1,6 +1,5 @@
 //! Changing comments, docs, formatting or tests does not change the digest of the sources, so it does not render queued TrainJobs again.
 //! Any other change does.
-#![allow(clippy::unwrap_used)]
 
 #[path = "../build/sources.rs"]
 mod sources;

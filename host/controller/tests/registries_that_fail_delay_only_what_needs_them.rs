@@ -1,6 +1,5 @@
 //! A registry that is down, slow or without a plugin delays what needs that plugin, and changes nothing for other TrainJobs, whenever the
 //! process starts.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,5 +1,4 @@
 //! A controller whose API server gets the state of an earlier backup does not act on what it knew before.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! A JobSet that was restored from a backup before its TrainJob keeps running: it is not changed, the error says how to keep it, and the TrainJob
 //! adopts it once it is its owner.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

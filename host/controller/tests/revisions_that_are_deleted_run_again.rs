@@ -1,6 +1,5 @@
 //! If the running revision is deleted, the one before runs again, or that one itself, as long as a replica has it in memory. What has only been
 //! tried in a share does not run everywhere because of it.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::{
     sync::{

@@ -1,6 +1,5 @@
 //! In the shadow mode, the controller sends no call that writes, and shows for each TrainJob how its rendering differs from the objects in the
 //! cluster, by row of divergences.md.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeSet,

@@ -1,7 +1,6 @@
 //! If lists of a namespace's Jobs take long, which its Jobs and Events determine, TrainJobs of other namespaces are still created, and resumed
 //! with another placement, for which their Jobs are listed. Those whose pods are missing do not wait long for their turn, so that they can be
 //! suspended.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{
     Arc,

@@ -1,6 +1,5 @@
 //! If the plugins of one namespace block their threads, TrainJobs of other namespaces are still suspended and created, and the process stops
 //! on request.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, Condvar, Mutex};
 

@@ -1,6 +1,5 @@
 //! A queued TrainJob follows its changes even if its snapshot was deleted, and a mark that could not be removed from a snapshot is removed
 //! later.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

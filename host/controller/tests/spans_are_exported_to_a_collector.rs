@@ -1,11 +1,5 @@
 //! With a collector, spans of reconciles, plugin calls and API calls are exported, without any content of objects. A collector that fails or
 //! hangs delays no reconcile, and what is dropped is counted. Without a collector, nothing is exported.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,7 +1,5 @@
 //! Requests to the status server are bounded in size, number and time, and those of some clients do not delay those of others.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use trainyard_controller::status_server::StatusServerSettings;

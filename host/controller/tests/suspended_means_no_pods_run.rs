@@ -1,5 +1,4 @@
 //! The status of a TrainJob is suspended only if its JobSet is.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! A controller that reconciles counts TrainJobs by state and is the leader, also without leader election.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{Arc, OnceLock};
 

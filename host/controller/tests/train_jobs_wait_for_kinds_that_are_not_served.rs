@@ -1,6 +1,5 @@
 //! A TrainJob that needs an object of a kind without a CRD, such as a PodGroup, waits, and continues once the API server serves the kind. No
 //! other answer is taken for a missing CRD. A PodGroup with the TrainJob's name is changed only if the TrainJob owns it.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     sync::{

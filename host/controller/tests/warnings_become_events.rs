@@ -1,5 +1,4 @@
 //! Warnings about Kueue's quota and about the number of processes become Events of the TrainJob, each with its row.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The watches and the printed permissions of the controller know nothing of reconciles.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::{
     fs,

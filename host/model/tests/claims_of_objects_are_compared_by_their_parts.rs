@@ -1,7 +1,5 @@
 //! A claim on objects means an API version, a kind and names, and is compared by these parts, never by its text.
 
-#![allow(missing_docs, clippy::unwrap_used)]
-
 use trainyard_model::claims::{ClaimPath, KeyPattern, NamePattern, ObjectPattern};
 
 fn claim(text: &str) -> ClaimPath {

@@ -1,15 +1,6 @@
 //! Parsing any vendor's schema and checking any tenant's configuration is bounded, with an error that names the bound. Within the bounds,
 //! the verdict is that of JSON Schema.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
-
 use std::fmt::Write;
 
 use proptest::prelude::*;

@@ -1,16 +1,6 @@
 //! Two plugins that write one path are refused when they are loaded, with both claims and the shared path. If only the values of a TrainJob
 //! make two paths equal, only that TrainJob is refused.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use serde_json::json;
 use trainyard_model::{
     plan::{Generation, PlanError, SharedPath, SharedPaths},

@@ -1,15 +1,5 @@
 //! Plugins that depend on each other in a cycle are refused when they are loaded, with the cycle.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use serde_json::{Value, json};
 use trainyard_model::plan::{Generation, PlanError};
 

@@ -3,16 +3,6 @@
 //!
 //! The manifests are those of plugins/.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 
 use proptest::prelude::*;

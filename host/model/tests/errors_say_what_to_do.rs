@@ -1,14 +1,5 @@
 //! Errors say what is wrong, with the value found, and what to do. These are the texts that no other test has as a whole.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
-
 use std::fmt::Display;
 
 use serde_json::{Value, json};

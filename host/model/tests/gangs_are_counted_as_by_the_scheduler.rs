@@ -1,15 +1,6 @@
 //! The size and requests of a gang are those that the scheduler computes, including what plugins add, and reading them needs the claims of
 //! every source.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
-
 use std::sync::Arc;
 
 use serde_json::{Value, json};

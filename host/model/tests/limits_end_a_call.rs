@@ -1,15 +1,5 @@
 //! What a call uses of the host is counted where it is used: bytes over imports, handles, writes, log lines, containers and objects.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,

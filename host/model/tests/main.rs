@@ -2,12 +2,13 @@
 
 // Tests may panic.
 #![allow(
-    missing_docs,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::type_complexity,
-    clippy::unwrap_used
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub
 )]
 
 mod arguments_are_checked;

@@ -1,15 +1,5 @@
 //! A manifest is read without running the plugin, and all its errors name their field.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -1,15 +1,5 @@
 //! The order of plugins follows from their declarations, whatever their load order.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use std::sync::Arc;
 
 use serde_json::json;

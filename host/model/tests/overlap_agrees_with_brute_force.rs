@@ -1,16 +1,6 @@
 //! Whether claims overlap, cover, read or create around each other agrees with brute force over every field of a small universe, and every
 //! path round-trips.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::type_complexity,
-    clippy::unwrap_used
-)]
-
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use proptest::prelude::*;

@@ -1,13 +1,6 @@
 //! A plan has one digest: independent of the load order, different for every change of its inputs, and in a form that is stable between
 //! releases.
 
-#![allow(
-    missing_docs,
-    unreachable_pub,
-    clippy::indexing_slicing,
-    clippy::unwrap_used
-)]
-
 use std::sync::Arc;
 
 use serde_json::{Value, json};

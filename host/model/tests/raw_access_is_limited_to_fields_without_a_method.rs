@@ -1,14 +1,6 @@
 //! Raw access is limited to fields that no method reads or sets: for any other field, a call and a claim are refused with the name of the
 //! method. Fields of the runtime are read without a copy.
 
-#![allow(
-    missing_docs,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
-
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -1,13 +1,5 @@
 //! A plugin declares Secrets and the key material in them. It gets handles, and no byte of a key.
 
-#![allow(
-    missing_docs,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
-
 use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault, Write},

@@ -1,7 +1,5 @@
 //! A certificate authority that the operator's file has for one host is trusted for that host alone.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::{
     fs,
     io::{Read as _, Write as _},

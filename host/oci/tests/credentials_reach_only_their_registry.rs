@@ -1,8 +1,6 @@
 //! A credential is sent to its registry, or to the token server that this registry names, and to nobody else: not by redirects, not by
 //! mirrors, not without encryption. No error contains one.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::sync::Arc;
 
 use serde_json::json;

@@ -1,7 +1,5 @@
 //! A folder that keeps plugins is freed of those that nothing needs, and keeps the others with their signatures.
 
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, missing_docs)]
-
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
 use trainyard_oci::{

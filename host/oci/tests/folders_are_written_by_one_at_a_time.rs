@@ -1,7 +1,5 @@
 //! A folder that several plugins share loses no entry, and no plugin makes it unreadable for the others.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::{fs, path::Path, thread};
 
 use serde_json::{Value, json};

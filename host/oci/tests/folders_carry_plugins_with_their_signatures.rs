@@ -1,7 +1,5 @@
 //! A folder of the OCI image layout carries plugins to a site without a network, with what refers to them: signatures, SBOM, provenance.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::{fs, sync::Arc};
 
 use serde_json::json;

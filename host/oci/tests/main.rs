@@ -1,5 +1,13 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub
+)]
+
 mod authorities_are_trusted_for_their_host;
 mod common;
 mod credentials_reach_only_their_registry;

@@ -1,7 +1,5 @@
 //! The operator's mirrors are asked in order before a registry, for pulls only, and their errors are not lost.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::fs;
 
 use trainyard_oci::{Credentials, Progress, Registries};

@@ -1,13 +1,6 @@
 //! A plugin is pulled only if one signature counts: valid, of this very manifest, by a signer who may sign this name in this repository. Else
 //! its file is not even fetched.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    missing_docs
-)]
-
 use std::sync::Arc;
 
 use serde_json::{Value, json};

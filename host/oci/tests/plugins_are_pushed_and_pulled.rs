@@ -1,7 +1,5 @@
 //! A plugin that was pushed is pulled as it was, by its tag and by its digest.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;

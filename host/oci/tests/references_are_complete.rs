@@ -1,7 +1,5 @@
 //! A reference names its registry, and a tag or digest: nothing is guessed.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use trainyard_oci::{Digest, Location};
 
 use crate::common::at;

@@ -1,7 +1,5 @@
 //! What a registry or folder lists as a referrer is copied only if it is one, gets no name, and is bounded.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};

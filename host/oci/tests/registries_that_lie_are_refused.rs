@@ -1,7 +1,5 @@
 //! Whatever a registry sends that is not the plugin that was asked for is refused, with an error that says what, and what to do.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_oci::{CONFIG_TYPE, Digest, LAYER_TYPE, MANIFEST_TYPE};
 

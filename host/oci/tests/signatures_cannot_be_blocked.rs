@@ -1,13 +1,6 @@
 //! Whoever may push to a repository can add any number of manifests that refer to a plugin. A signature that counts is found among them, in
 //! bounded memory, bytes and time.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    missing_docs
-)]
-
 use std::sync::Arc;
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! What cosign 3.1.3 signed is verified without cosign. `cosign/make.sh` made the keys and the folder.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use serde_json::json;

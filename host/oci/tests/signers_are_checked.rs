@@ -1,7 +1,5 @@
 //! The operator's list of signers is checked as a whole, and keys are read strictly.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use serde_json::json;
 use trainyard_oci::{KeyError, PublicKey, Signer, Signers};
 

@@ -1,7 +1,5 @@
 //! No registry makes a client wait forever, read without end, or go in circles. The clock of these tests stands still.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
-
 use std::time::Duration;
 
 use trainyard_oci::{Client, Credentials, Limits, Progress, Registries};

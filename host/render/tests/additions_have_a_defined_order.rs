@@ -1,8 +1,6 @@
 //! Existing entries keep their position, and additions are ordered by plugin name and then as each plugin wrote them. Entries whose
 //! position has a meaning in Kubernetes are placed accordingly.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,

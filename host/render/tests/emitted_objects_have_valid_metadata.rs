@@ -1,7 +1,5 @@
 //! A label or annotation that an API server would refuse for an object of a plugin is an error of the rendering, before anything is applied.
 
-#![allow(clippy::unwrap_used)]
-
 use trainyard_model::{contract::handle, plugin::Phase};
 
 use crate::common::{Scripted, render, texts};

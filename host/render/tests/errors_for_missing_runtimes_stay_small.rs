@@ -1,7 +1,5 @@
 //! An error for a missing runtime lists only a few existing ones, so the size of all errors is linear in the number of TrainJobs.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use serde_json::json;
 use trainyard_api::{Admitted, Object, Source};
 use trainyard_render::Catalog;

@@ -1,7 +1,5 @@
 //! An Event of a TrainJob that reports a field of the runtime names the runtime.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use trainyard_model::{contract::handle, plugin::Phase};
 
 use crate::common::{Scripted, catalog, input, refused, render_job, renderer};

@@ -1,13 +1,6 @@
 //! Every field of every JobSet of the cases is explained: by what set it, or by the runtime's field that it comes from, with the value of
 //! that field. The TrainJobs are admitted as by an API server, and rendered with the real plugins.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};

@@ -1,8 +1,6 @@
 //! Plugins with disjoint claims give the same bytes in every legal order: additions are ordered by plugin name, and not by the order of
 //! calls.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use proptest::prelude::*;
 use serde_json::json;
 use trainyard_model::{

@@ -1,7 +1,5 @@
 //! The requests of a gang that a plugin sees match those of the JobSet's pods, including what LimitRanges and the RuntimeClass add.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use trainyard_model::{call::Call, contract::handle, deadline::Deadline, plugin::Phase};
 use trainyard_render::{Rendered, Stopped};
 

@@ -2,8 +2,6 @@
 //! accepted does not depend on the load order, an accepted set has one plan, and the TrainJob's bytes, errors and warnings are the same in
 //! every legal order.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,6 @@
 //! A rendering is refused if JobSet's admission webhook would refuse the JobSet, or an API server its metadata or that of its Jobs. The rows
 //! are the rules of JobSet 0.12.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 
 use crate::common::{Scripted, catalog, refused, render_job, renderer};

@@ -1,7 +1,5 @@
 //! A rendering contains no keys: each is a placeholder, which is the same in every rendering and which an API server refuses.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::json;
 use trainyard_model::{

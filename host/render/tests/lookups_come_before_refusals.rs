@@ -1,7 +1,5 @@
 //! A rendering that needs a lookup and is refused in the same phase waits for the lookup, so all problems are reported at once.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::sync::Arc;
 
 use serde_json::json;

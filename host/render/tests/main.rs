@@ -1,5 +1,14 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub
+)]
+
 mod additions_have_a_defined_order;
 mod common;
 mod emitted_objects_have_valid_metadata;

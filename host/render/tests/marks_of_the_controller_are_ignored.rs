@@ -1,7 +1,5 @@
 //! Annotations of a JobSet that only the controller writes are ignored in runtimes and patches, with a warning at their field.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use serde_json::json;
 use trainyard_render::InputObject;
 

@@ -1,12 +1,5 @@
 //! If two plugins change, emit or mount the same thing, the TrainJob is refused with both names, whatever their claims and order.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
 use trainyard_model::{

@@ -1,12 +1,5 @@
 //! A TrainJob's overrides reach their containers: the command reaches the trainer, resources the nodes, image and env both.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    missing_docs
-)]
-
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
 use trainyard_model::{call::Call, plugin::Phase};

@@ -1,13 +1,6 @@
 //! Each field that a runtime patch sets is explained by the patch's manager and path; fields of the template are not. Plugins are selected
 //! by the patched template, and see it.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};

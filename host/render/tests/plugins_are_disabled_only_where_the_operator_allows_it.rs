@@ -1,8 +1,6 @@
 //! A plugin that is always active is disabled for the TrainJobs that the operator's settings name, and for those that these settings let
 //! disable it. Every other TrainJob that wants to be without it is refused.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::sync::Arc;
 
 use trainyard_model::{

@@ -1,8 +1,6 @@
 //! A plugin sees how many pods of a pod set run at once, and which other pod sets have to be ready before them. A gang for a scheduler depends on
 //! both.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
-
 use serde_json::{Value, json};
 use trainyard_model::{call::Call, contract::handle, deadline::Deadline, plugin::Phase};
 

@@ -1,8 +1,6 @@
 //! Edits of scheduling, DNS and raw fields leave the runtime's entries unchanged and follow them; a required node affinity is narrowed and
 //! never widened; and every addition is explained.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, Fault},

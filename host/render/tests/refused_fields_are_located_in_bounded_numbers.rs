@@ -1,5 +1,4 @@
 //! A TrainJob can have tens of thousands of fields that an API server would refuse. What set a field is searched for the first ones only.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::fmt::Write as _;
 

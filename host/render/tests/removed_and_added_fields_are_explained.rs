@@ -1,8 +1,6 @@
 //! Removed fields are explained, a container that a plugin added is attributed to it, and numbers that the runtime does not set are
 //! attributed to what chose them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_model::plugin::Phase;
 use trainyard_render::{Provenance, Rendered, Setter};

@@ -1,5 +1,4 @@
 //! A rendering that exceeds its deadline stops before its next step, and the error names the step.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     fmt::Write as _,

@@ -1,7 +1,5 @@
 //! A problem or warning of a field in the runtime's template names the TrainJob's field if a patch or an override of the TrainJob set it.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use trainyard_model::{contract::handle, plugin::Phase};
 use trainyard_render::{InputObject, Problem, Renderer};
 

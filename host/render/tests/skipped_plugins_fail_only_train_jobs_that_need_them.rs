@@ -1,10 +1,4 @@
 //! A TrainJob that needs a skipped plugin is refused with the reason, and every other TrainJob is rendered.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 use trainyard_model::{
     deadline::Deadline,

@@ -1,8 +1,6 @@
 //! A TrainJob sets the parameters of plugins that its runtime's author lists, and nothing else. Errors name the field of the object that has
 //! the value.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_render::{Problem, Rendered};
 

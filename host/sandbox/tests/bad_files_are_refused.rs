@@ -1,10 +1,4 @@
 //! A file that is not a plugin is refused with its name and the reason, and is never read beyond the size limit of a plugin.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     fs,

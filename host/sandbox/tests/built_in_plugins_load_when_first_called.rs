@@ -1,7 +1,5 @@
 //! The code of a deferred plugin is loaded by its first call. Until then nothing is compiled, and the calls are those of the plugin itself.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 
 use trainyard_model::{limits::Limits, plugin::Plugin as _};

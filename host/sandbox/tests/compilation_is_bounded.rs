@@ -1,11 +1,5 @@
 //! A small file that is expensive to compile is refused within the limits, with the plugin's name, and so is a plugin whose compiler
 //! process cannot be run.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     fmt::Write,

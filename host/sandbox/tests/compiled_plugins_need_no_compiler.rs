@@ -1,6 +1,5 @@
 //! A plugin that was compiled into a directory is loaded without a compiler, if only root and this user can write to its file. Otherwise
 //! it is compiled again.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{
     fs,

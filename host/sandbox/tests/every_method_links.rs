@@ -1,10 +1,4 @@
 //! The host provides every method of `wit/` with its types: a component that imports all of them is loaded.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,5 @@
 //! Whatever a plugin does, its call ends with a typed error that names the plugin, nothing of the call is kept, and the next TrainJob in
 //! the same process renders.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use trainyard_model::{
     call::Fault,

@@ -1,11 +1,5 @@
 //! A component that misbehaves during instantiation is refused when it is loaded, within its limits, with the plugin's name and the reason.
 //! The next component in the same process works.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use trainyard_model::{
     limits::Limits,

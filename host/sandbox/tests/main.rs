@@ -1,5 +1,14 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub
+)]
+
 mod bad_files_are_refused;
 mod built_in_plugins_load_when_first_called;
 mod common;

@@ -1,11 +1,5 @@
 //! A component that imports, exports or declares anything outside the contract is refused by name before it is compiled, and one with other
 //! types before any of its code runs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use trainyard_model::{
     contract::{VERSION, interface},

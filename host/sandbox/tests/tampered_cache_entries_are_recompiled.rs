@@ -1,11 +1,5 @@
 //! An entry of the compiled cache is used only if this host wrote it; otherwise the plugin is recompiled, and a line is logged. Plugins
 //! also work without a trusted cache.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use std::{
     fs,

@@ -2,8 +2,6 @@
 //!
 //! The reference is read from `tests/reference/crds.json`, which `examples/digest_reference.rs` writes from its published module.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};

@@ -1,13 +1,6 @@
 //! `documents/union-members.rs` is generated from the folders of the plugins, `charts/trainyard/files/crds` and `documents/compact.json` are
 //! generated from the documents, and each CRD is small enough for a client-side apply. `UPDATE=1` writes the files again.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::{fs, path::Path};
 
 use serde_json::{Map, Value};

@@ -1,7 +1,5 @@
 //! An error of a schema document names the document, the place in it and the rule.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use serde_json::json;
 use trainyard_schema::documents::DocumentError;
 use trainyard_structural::Schema;

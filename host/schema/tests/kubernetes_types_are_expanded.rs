@@ -1,7 +1,5 @@
 //! A placeholder is replaced by Kubernetes' own type: a pod that the API server refuses is refused here.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_schema::documents::{DocumentError, expand};
 use trainyard_structural::{Options, Schema};

@@ -1,12 +1,5 @@
 //! The merge keys of patches are exactly those that Kubernetes' own document declares.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    missing_docs
-)]
-
 use std::collections::BTreeMap;
 
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! An object that is too large for a cluster with default settings is refused, with its size.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_api::{
     Object, Source,

@@ -1,7 +1,5 @@
 //! Admitting an admitted object changes nothing: no field is dropped or set, and a refused object is refused for the same reasons.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::LazyLock;
 
 use proptest::prelude::*;

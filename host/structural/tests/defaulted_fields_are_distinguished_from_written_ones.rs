@@ -1,7 +1,5 @@
 //! Fields set by the schema's defaults are distinguished from fields that the object's author wrote.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_structural::{Options, Schema};
 

@@ -1,7 +1,5 @@
 //! A violation is printed as by an API server, and an unknown field as by kubectl, with a suggestion.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_structural::{Options, Outcome, Schema, Scope, ViolationKind};
 

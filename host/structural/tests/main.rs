@@ -1,5 +1,13 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 mod admission_is_idempotent;
 mod cel_rules_are_evaluated;
 mod common;

@@ -1,7 +1,5 @@
 //! A schema that a real API server refuses in a CRD does not compile.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use trainyard_structural::Schema;
 
 use crate::common;

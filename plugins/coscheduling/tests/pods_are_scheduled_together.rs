@@ -1,7 +1,5 @@
 //! The PodGroup counts the pods that start together and those that follow them, and all of these have its label.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_coscheduling::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet, Outcome};

@@ -1,7 +1,5 @@
 //! Resource claims reach the pods of the nodes and the containers that use them, whether the runtime or the TrainJob requests them.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_dra::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, Outcome};

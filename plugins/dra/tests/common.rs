@@ -1,7 +1,5 @@
 //! Helpers for the tests of this crate.
 
-#![allow(unreachable_pub, missing_docs)]
-
 use serde_json::{Value, json};
 use trainyard_sdk::mock::{MockJob, MockPodSet};
 

@@ -1,7 +1,5 @@
 //! The devices of the claims that the node container uses are counted as the scheduler allocates them.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_dra::PLUGIN;
 use trainyard_sdk::mock::{MockJob, Outcome};

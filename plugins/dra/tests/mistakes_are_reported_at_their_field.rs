@@ -1,7 +1,5 @@
 //! Mistakes in requests for devices, and in their uses, are reported with their field, all at once.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_dra::PLUGIN;
 

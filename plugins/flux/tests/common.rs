@@ -1,7 +1,5 @@
 //! Helpers for the tests of this crate.
 
-#![allow(unreachable_pub, missing_docs, clippy::unwrap_used, clippy::panic)]
-
 use trainyard_model::object::{Content, EmittedObject};
 use trainyard_plugin_flux::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet, Outcome};

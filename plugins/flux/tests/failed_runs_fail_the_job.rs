@@ -1,7 +1,5 @@
 //! A failed run fails the Job, unless the runtime sets another failure policy, which leads to a warning.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_flux::PLUGIN;
 use trainyard_sdk::mock::{MockPodSet, Outcome};

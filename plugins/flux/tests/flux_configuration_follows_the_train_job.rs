@@ -1,7 +1,5 @@
 //! The Flux instance has the hosts, tasks, cores and GPUs of the TrainJob, the runtime and the node container.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::json;
 use trainyard_sdk::mock::{MockContainer, MockJob};
 

@@ -1,5 +1,13 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    unreachable_pub
+)]
+
 mod common;
 mod failed_runs_fail_the_job;
 mod flux_configuration_follows_the_train_job;

@@ -1,7 +1,5 @@
 //! TrainJobs and runtimes that cannot become a Flux instance are refused with the field to change, all at once.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::json;
 use trainyard_plugin_flux::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};

@@ -1,7 +1,5 @@
 //! Pods get Flux, its configuration and its certificate, readable by their user.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_sdk::mock::{MockContainer, MockPodSet};
 

@@ -1,8 +1,6 @@
 //! The scripts run with a fake `flux` that records its calls: as the lead broker and as a follower, in success and in failure. Only fixed
 //! paths are replaced, and waits are short.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,

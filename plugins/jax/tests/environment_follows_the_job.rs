@@ -1,7 +1,5 @@
 //! The env vars of JAX follow the number of nodes, and the name and subdomain of the trainer's pods.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_jax::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};

@@ -1,7 +1,5 @@
 //! The base TrainJob of the tests: a dedicated launcher, and nodes.
 
-#![allow(clippy::expect_used)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_mpi::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};

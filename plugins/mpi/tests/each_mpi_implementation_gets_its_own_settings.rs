@@ -1,7 +1,5 @@
 //! Each MPI implementation gets its hosts, processes and ssh arguments under its own names only.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_mpi::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob};

@@ -1,7 +1,5 @@
 //! Mistakes are reported with their field, all at once.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::json;
 use trainyard_plugin_mpi::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};

@@ -1,7 +1,5 @@
 //! The launcher and the nodes mount the keys where ssh and sshd expect them, and the launcher mounts the hostfile.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_mpi::PLUGIN;
 use trainyard_sdk::mock::MockJob;

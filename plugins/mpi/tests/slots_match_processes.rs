@@ -1,7 +1,5 @@
 //! The hostfile lists the pods that run processes, each with its number of processes.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::json;
 use trainyard_plugin_mpi::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};

@@ -1,7 +1,5 @@
 //! `#[derive(Config)]`: the schema describes what the struct can read, and the struct reads everything that the schema accepts.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{cell::RefCell, collections::BTreeMap};
 
 use serde_json::{Value, json};

@@ -1,7 +1,5 @@
 //! An error names the method of the contract that the plugin called, even if several methods share the check.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::cell::Cell;
 
 use trainyard_model::plugin::CallFailure;

@@ -1,8 +1,6 @@
 //! A gang contains the pods that start together: the nodes, and pods that neither wait for them nor are waited for. Its resources include
 //! those of pods that are created later and run at the same time.
 
-#![allow(clippy::unwrap_used)]
-
 use trainyard_sdk::{
     Context, Failure, Phases, PluginParts, PodSet, Transform,
     mock::{MockJob, MockPodSet},

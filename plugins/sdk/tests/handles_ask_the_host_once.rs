@@ -1,7 +1,5 @@
 //! A handle asks the host once for what cannot change during a call, because each question costs time in a sandbox.
 
-#![allow(clippy::unwrap_used)]
-
 use trainyard_sdk::{Context, Failure, Phases, PluginParts, Transform, mock::MockJob};
 
 struct Curious;

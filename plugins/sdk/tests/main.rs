@@ -1,5 +1,8 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+// Tests may panic.
+#![allow(clippy::panic, clippy::unwrap_used)]
+
 mod config_types_derive_their_schema;
 mod errors_name_the_method_that_was_called;
 mod gangs_are_the_pods_that_start_together;

@@ -1,7 +1,5 @@
 //! The mock host returns what the host would: errors with the missing claim, grants, lookups, objects and warnings.
 
-#![allow(clippy::unwrap_used)]
-
 use std::cell::Cell;
 
 use serde_json::json;

@@ -1,7 +1,5 @@
 //! A native plugin fails as in the sandbox: a fault or a panic ends the call, nothing of it is kept, and it does not affect the next call.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use trainyard_model::{

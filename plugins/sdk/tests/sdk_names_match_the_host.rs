@@ -1,7 +1,5 @@
 //! The SDK validates names and writes JSON as the host does, since a component cannot call the host's code.
 
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 use trainyard_sdk::{json, names};
 

@@ -1,8 +1,6 @@
 //! Several plugins of one test run in the order of their claims and declarations, each with its own settings, and conflicts are errors of the
 //! host: for a TrainJob that the test builds, and for one in YAML.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_sdk::{
     Build, Context, Failure, Phases, PluginParts, Transform, Writing,

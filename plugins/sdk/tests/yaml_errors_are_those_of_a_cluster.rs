@@ -1,8 +1,6 @@
 //! The mock host refuses YAML as a cluster does, with the field and its line, and answers lookups with the objects of the YAML and of the
 //! test.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use serde_json::json;
 use trainyard_sdk::{
     Context, Failure, Phases, PluginParts, Transform,

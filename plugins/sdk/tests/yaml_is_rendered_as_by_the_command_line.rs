@@ -1,8 +1,6 @@
 //! The mock host renders the YAML of a TrainJob and its runtime to the same objects, warnings and errors as the command line: every case of
 //! this repository with one TrainJob is rendered with the built-in plugins, which run natively here and in the sandbox there.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::{fs, path::Path};
 
 use serde_json::Value;

@@ -1,8 +1,6 @@
 //! Elastic training has the runtime's minimum and restarts, and the TrainJob's number of nodes as its maximum. What a JobSet cannot do, whose
 //! number of pods is fixed while it runs, is refused.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};

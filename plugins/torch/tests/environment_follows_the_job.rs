@@ -1,7 +1,5 @@
 //! The environment of torchrun follows the TrainJob, the runtime and the resources of the node container.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};

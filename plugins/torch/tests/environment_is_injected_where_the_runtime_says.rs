@@ -1,8 +1,6 @@
 //! `envInjection` gives its targets, containers and init containers, the same five env vars. If a target is missing, the TrainJob is
 //! refused with the path in the runtime.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockJob, Outcome};

@@ -1,7 +1,5 @@
 //! Warnings of a runtime whose nodes would hang or crash: a node that restarts alone, and several processes without shared memory.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::json;
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};

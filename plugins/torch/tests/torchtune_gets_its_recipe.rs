@@ -1,7 +1,5 @@
 //! `tune run` is completed with the recipe and the configuration that fit the model, the nodes, the devices and the arguments.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::json;
 use trainyard_plugin_torch::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};

@@ -1,7 +1,5 @@
 //! Every container of the trainer gets the URL, the token and the certificate authority of the status server, and no other pod does.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_model::object::Content;
 use trainyard_plugin_train_job_status::PLUGIN;

@@ -1,7 +1,5 @@
 //! Settings with which Volcano would never start the pods are refused with their field.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::json;
 use trainyard_plugin_volcano::PLUGIN;
 

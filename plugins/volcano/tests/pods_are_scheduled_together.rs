@@ -1,8 +1,6 @@
 //! The PodGroup counts the pods that start together and those that follow them, which have its annotation, and has their queue, priority and
 //! topology. All other pods have the same queue.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_volcano::PLUGIN;
 use trainyard_sdk::mock::Outcome;

@@ -1,7 +1,5 @@
 //! The env vars of XGBoost follow the number of nodes, and the name and subdomain of the trainer's pods.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::{Value, json};
 use trainyard_plugin_xgboost::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};

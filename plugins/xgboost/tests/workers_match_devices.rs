@@ -1,7 +1,5 @@
 //! Each node has a worker for each of its accelerators, or as many as the TrainJob sets; `explain` shows why.
 
-#![allow(clippy::unwrap_used)]
-
 use serde_json::json;
 use trainyard_plugin_xgboost::PLUGIN;
 use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};

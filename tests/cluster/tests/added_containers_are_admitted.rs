@@ -1,6 +1,5 @@
 //! Where an API server that enforces the Pod Security Standard `restricted` admits the pods of a runtime, it admits the rendered ones: a
 //! container that a policy adds has no more rights than those of the runtime. This holds for every case in which a policy adds one.
-#![allow(clippy::indexing_slicing)]
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 

@@ -1,7 +1,6 @@
 //! The API server answers about the objects of each case in tests/admission/rules.yaml what `trainyard validate` prints, through the webhooks
 //! of the chart. Their conditions are evaluated by the API server: while nobody serves the webhooks, TrainJobs can still be suspended,
 //! resumed, labeled and deleted.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     cell::RefCell,

@@ -1,5 +1,8 @@
 //! Tests that need only an API server: CRDs, schemas, the kustomizations of deploy/, and the admission of TrainJobs and pods.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod added_containers_are_admitted;
 mod admission_answers_as_validate;
 mod common;

@@ -1,6 +1,5 @@
 //! With `certManagement.enable`, an API server calls the webhooks of the chart, and trusts the certificate that the controller creates with the
 //! rights of the chart: after the installation, after its Secret was deleted, and after the authorities were removed from a configuration.
-#![allow(clippy::indexing_slicing)]
 
 use std::fs;
 

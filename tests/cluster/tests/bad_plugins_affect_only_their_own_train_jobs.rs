@@ -1,6 +1,5 @@
 //! A plugin that traps, loops, fills memory or runs into its deadline affects only the TrainJobs that use it: its failure is reported,
 //! other TrainJobs complete, and probes are answered. Its TrainJobs can be suspended and deleted, even if the plugin is no longer loaded.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     ffi::OsString,

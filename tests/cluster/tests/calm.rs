@@ -1,5 +1,8 @@
 //! The controller on clusters that work.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod changed_lookups_trigger_a_reconcile;
 mod common;
 mod events_report_the_same_errors_as_render;

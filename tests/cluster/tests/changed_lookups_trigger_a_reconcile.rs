@@ -2,7 +2,6 @@
 //! disappears. The controller has only the roles that `trainyard rbac` prints for its plugins.
 //!
 //! The TrainJobs are suspended and their JobSets exist, so that nothing else triggers a reconcile.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Result, ensure};
 use serde_json::json;

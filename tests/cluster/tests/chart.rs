@@ -1,5 +1,8 @@
 //! The Helm chart on a real API server: `make test-chart`. It builds helm from Go modules, which takes minutes.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod api_servers_trust_the_controllers_certificate;
 mod chart_installs_jobset;
 mod chart_installs_plugins;

@@ -1,6 +1,5 @@
 //! One command installs Trainyard with JobSet from the package of a release, on a cluster without JobSet. An API server accepts every field,
 //! and helm keeps the CRD of JobSet and all JobSets when it uninstalls the release.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     path::{Path, PathBuf},

@@ -1,6 +1,5 @@
 //! One `helm install` declares plugins: its Job applies the PolicyPlugins with permissions for their names alone, and Kubernetes aggregates the
 //! roles of plugins to the controller's. PolicyPlugins and their CRD stay when the release is uninstalled.
-#![allow(clippy::indexing_slicing)]
 
 use std::fs;
 

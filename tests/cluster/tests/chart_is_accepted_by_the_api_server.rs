@@ -1,6 +1,5 @@
 //! An API server accepts every field of the chart with its default values and with others, and stores each of them as it is. The pods satisfy
 //! the Pod Security level `restricted`.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context as _, Result, ensure};
 use kube::{

@@ -2,7 +2,6 @@
 //! with webhooks, a certificate of the controller, and a server for the progress of pods. After each step but the last, a TrainJob runs to its
 //! end with the controller as the chart configures it, and with its rights. The release takes over the CRDs of the Kubeflow Trainer, upgrades
 //! them, and nothing deletes them or the TrainJobs.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     fs,

@@ -2,7 +2,6 @@
 //! default, with both controllers and their webhooks, and runs TrainJobs of each policy. Trainyard's chart replaces it, and is replaced by it
 //! again. Both times, the rehearsal says which TrainJobs are touched, and the JobSets, pods, ConfigMaps and Secrets of all others stay as they
 //! are, byte for byte. No object of JobSet's chart is written.
-#![allow(clippy::indexing_slicing)]
 
 mod jobset;
 mod rehearsals;

@@ -1,6 +1,5 @@
 //! Containers of pods with the fate `run` are processes of this machine that see what a kubelet provides: their env, files, names and user.
 //! Their exit codes are reported, and no process outlives its pod.
-#![allow(clippy::indexing_slicing)]
 
 mod running;
 

@@ -3,7 +3,6 @@
 //! There are 2,000 TrainJobs, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, suspended after a run, and
 //! queued. For queued ones, the controller does not even read. The test itself writes the status of the JobSets, and no Jobs are created,
 //! which allows a large number.
-#![allow(clippy::indexing_slicing)]
 
 use std::time::Instant;
 

@@ -1,6 +1,5 @@
 //! A controller that starts before its CRDs reports which one is missing and what to install, is not ready, and continues as soon as they
 //! are served.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Result, ensure};
 use serde_json::json;

@@ -5,7 +5,6 @@
 //! `make soak` runs this for hours, and draws docs/soak.png. Without `SOAK_MINUTES`, it runs for a minute, which shows only that everything
 //! else holds. It is a test of what two processes and a real control plane do together; each fault alone is tried in
 //! host/controller/tests/every_api_call_can_fail.
-#![allow(clippy::indexing_slicing)]
 
 mod crowd;
 mod faults;

@@ -1,6 +1,5 @@
 //! Prometheus' own engine evaluates each query of the dashboard on the metrics of a controller that reconciled TrainJobs: each panel has data,
 //! except for those that show only faults of the cluster.
-#![allow(clippy::indexing_slicing)]
 
 use std::{collections::BTreeMap, ffi::OsString, fs, process::Command};
 

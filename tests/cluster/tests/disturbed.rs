@@ -1,5 +1,8 @@
 //! Controllers whose objects are changed by others, whose plugins fail, or that run beside another controller.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod bad_plugins_affect_only_their_own_train_jobs;
 mod common;
 mod controller_waits_for_its_crds;

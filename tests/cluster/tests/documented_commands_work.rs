@@ -2,7 +2,6 @@
 //! CRDs, delete Helm's record and the webhooks, and find a webhook that is left behind; the others install Trainyard over it, and remove it
 //! again without losing a TrainJob. With those of `docs/backup.md`, TrainJobs that were running run again after a restore, those that were
 //! suspended stay suspended, and those that have ended are not restored; a JobSet without an owner becomes that of its TrainJob.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     env,

@@ -1,6 +1,5 @@
 //! PyTorch trains with the runtime of examples/torch-elastic: it goes on while a machine is drained, with the nodes that are left, and takes
 //! back the node that was lost. If the first node is lost, training goes on from its checkpoint.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     fs,

@@ -1,6 +1,5 @@
 //! The controller's Events report the errors that `render` prints: every error of every case with the same field and wording, all at once,
 //! and no others. If the API server refuses an input of MPI or Flux, it refuses the same field.
-#![allow(clippy::indexing_slicing)]
 
 use std::{ffi::OsString, fs, path::Path};
 

@@ -1,6 +1,5 @@
 //! If a user or another controller deletes, suspends or recreates an object of a TrainJob, the TrainJob is repaired, and a finished one
 //! never runs again.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     sync::{

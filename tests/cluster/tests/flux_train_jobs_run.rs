@@ -1,7 +1,6 @@
 //! A Flux TrainJob runs from creation to its end: the API server and JobSet accept its objects, its pods get the scripts and a certificate
 //! with their own keys, a failed run is repeated in new pods with the runtime of deploy/ and fails the TrainJob with one without a failure
 //! policy, and deletion leaves nothing behind.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     ffi::OsString,

@@ -1,6 +1,5 @@
 //! The controller changes neither a JobSet that is not its own, nor a TrainJob that another controller manages: no field of them, so their
 //! `resourceVersion` stays as well.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

@@ -3,6 +3,9 @@
 //! A framework that is missing is installed first. If that fails, its tests are ignored, with a line that says what to install; with
 //! `TRAINYARD_FRAMEWORKS_REQUIRED=1`, the program fails instead.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod common;
 mod elastic_torch_goes_on_without_a_node;
 mod frameworks_form_their_groups;

@@ -1,7 +1,6 @@
 //! Real frameworks form their groups in the pods of TrainJobs, with the env vars, files, keys and addresses of the shipped runtimes alone.
 //! A sum over all ranks proves that they are connected. A rank that always fails makes its TrainJob fail, and a TrainJob that was suspended
 //! while its group ran completes after it is resumed. If a rank fails once or a pod is evicted, the group is restarted as a whole.
-#![allow(clippy::indexing_slicing)]
 
 mod restarts;
 

@@ -1,6 +1,5 @@
 //! TrainJobs with a PodGroup of either kind run from creation to their end, suspended and resumed in between: the PodGroup counts exactly
 //! the pods that name it, belongs to its TrainJob, changes only while the TrainJob is suspended, and is deleted with it.
-#![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
 

@@ -1,5 +1,8 @@
 //! Gangs that a real scheduler places: `make test-gangs`. It builds that scheduler from its Go module, which takes minutes.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod common;
 mod gangs_do_not_deadlock;
 

@@ -1,6 +1,5 @@
 //! Two TrainJobs that do not fit into a cluster at the same time run one after the other: kube-scheduler with coscheduling places all nodes of
 //! a TrainJob or none, by the PodGroups that the policy emits.
-#![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
 

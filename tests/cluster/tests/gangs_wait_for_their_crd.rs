@@ -1,6 +1,5 @@
 //! If the CRD of PodGroups is not installed, an Event of the TrainJob names the missing kind, no pods are created, and other TrainJobs run.
 //! Once the CRD is installed, the TrainJob runs, with the same controller.
-#![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
 

@@ -1,5 +1,8 @@
 //! Tests of the harness itself: `make test-harness`, of which `make test-interactive` is a part.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod containers_run_as_processes;
 mod interactive_cluster_stops_on_ctrl_c;
 mod service_accounts_have_the_permissions_of_their_roles;

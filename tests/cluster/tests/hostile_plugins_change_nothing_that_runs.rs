@@ -1,6 +1,5 @@
 //! Each hostile file of the sandbox's tests, in a registry that the controller may use, as the plugin of a PolicyPlugin: the controller goes
 //! on, says why the file does not run, and changes neither what runs nor what is suspended.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeMap,

@@ -1,6 +1,5 @@
 //! TrainJobs and runtimes that are expensive to read, convert, merge or render, and that an API server without our limits accepts, neither
 //! delay other TrainJobs nor end the controller nor exceed the memory limit of deploy/, even after a restart, which reads all of them at once.
-#![allow(clippy::indexing_slicing)]
 
 use std::path::PathBuf;
 

@@ -1,6 +1,5 @@
 //! A TrainJob of JAX and one of XGBoost run from creation to their end on the runtimes of deploy/, suspended and resumed in between: the
 //! address at which their nodes meet is that of the first pod, and each pod gets its index.
-#![allow(clippy::indexing_slicing)]
 
 use std::{collections::BTreeSet, ffi::OsString};
 

@@ -1,7 +1,6 @@
 //! What docs/move.md says of Helm and JobSet, with each version of helm: which commands with the Kubeflow Trainer's chart delete or break
 //! JobSet, and that those with the package of Trainyard do not. The package keeps the certificate of JobSet's webhooks in an upgrade, refuses
 //! to take JobSet over from another release, and JobSet can be taken out of its release.
-#![allow(clippy::indexing_slicing)]
 
 use std::fs;
 

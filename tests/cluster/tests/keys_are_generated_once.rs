@@ -1,6 +1,5 @@
 //! The keys of a TrainJob are generated with its Secret, under the roles that `trainyard rbac` prints: they survive a restart, are never
 //! shown, and are deleted with the TrainJob. A Secret that is deleted while pods run is recreated only with new pods.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,5 @@
 //! `kubectl get trainjobs` distinguishes a TrainJob that waits from one that runs: the API server's table has the reason, and the condition
 //! that is true.
-#![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
 

@@ -1,5 +1,8 @@
 //! TrainJobs in queues of Kueue, with its own controller: `make test-kueue`. It builds Kueue from its Go module, which takes minutes.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod common;
 mod kueue_admits_and_preempts_train_jobs;
 

@@ -1,7 +1,6 @@
 //! Kueue, with its own controller and webhooks, queues TrainJobs of each policy, preempts them for others, and admits them again to other
 //! nodes. Pods exist only while Kueue has admitted the TrainJob. They request what it reserved quota for, and have the node selector and the
 //! tolerations of the flavor to which it is admitted. The JobSet is created once, and only its placement changes.
-#![allow(clippy::indexing_slicing)]
 
 mod queue;
 

@@ -1,6 +1,5 @@
 //! An API server accepts the output of kustomize for deploy/, deploy/runtimes and the documented overlays with chosen runtimes, with plugins and with
 //! plugins of registries, including every field, and the result is as the README describes, also in another namespace.
-#![allow(clippy::indexing_slicing)]
 
 mod plugin_revisions;
 mod secrets;

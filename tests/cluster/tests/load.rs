@@ -1,5 +1,8 @@
 //! TrainJobs that are many or expensive: `make test-load`, which takes minutes of CPU.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod common;
 mod controller_restart_writes_nothing;
 mod hostile_train_jobs_block_no_others;

@@ -1,6 +1,5 @@
 //! MPI TrainJobs run from creation to completion on a real cluster: with a dedicated launcher, with a launcher that runs as node, and with
 //! a launcher that is the only node. Mistakes are reported in an Event, and keys are generated once and deleted with their TrainJob.
-#![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
 

@@ -1,6 +1,5 @@
 //! Objects that plugins emit change only when their mode says so: a running JobSet keeps its objects, deleted ones are recreated as they
 //! were, and only live ones follow their TrainJob.
-#![allow(clippy::indexing_slicing)]
 
 use std::collections::BTreeMap;
 

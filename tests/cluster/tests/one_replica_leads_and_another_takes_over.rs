@@ -1,6 +1,5 @@
 //! Only one of several controllers reconciles. If it is stopped, it releases the Lease; if it dies, another takes over; if it loses the Lease, it
 //! exits. TrainJobs continue. A controller that may not take the Lease is not ready, and says why.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     ffi::OsString,

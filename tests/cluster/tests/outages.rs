@@ -1,5 +1,8 @@
 //! Controllers that are killed, and API servers that fail or lose their last writes.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod common;
 mod controller_survives_api_server_outages;
 mod controllers_do_not_grow;

@@ -1,6 +1,9 @@
 //! Plugins of a registry, declared in the cluster: `make test-plugins`. It builds the registry and cosign from their Go modules, which takes
 //! minutes.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing)]
+
 mod common;
 mod hostile_plugins_change_nothing_that_runs;
 mod plugins_are_declared_in_the_cluster;

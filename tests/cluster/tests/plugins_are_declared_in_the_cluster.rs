@@ -1,6 +1,5 @@
 //! PolicyPlugins with plugins of a real registry, which cosign signed: what an installation, an upgrade, a conflict, a wrong signature, a way
 //! back and a registry that is down change for 200 TrainJobs, by the UIDs and the bytes of their JobSets.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeMap,

@@ -1,6 +1,5 @@
 //! The plugin of docs/write-a-plugin.md, loaded from a folder, changes TrainJobs, or an Event says why it cannot. A broken file beside it
 //! affects nothing else, and neither does an entry of the policy file for a plugin that is not in the folder.
-#![allow(clippy::indexing_slicing)]
 
 use std::{ffi::OsString, path::Path};
 

@@ -1,7 +1,6 @@
 //! Programs of pods report progress with the released Kubeflow SDK, over TLS: the pods have namespaces of their own, and reach the status
 //! server by the name of its Service, with the env vars, the token and the certificate authority of their containers. The API server checks
 //! tokens and values, and a pod reports for its own TrainJob only.
-#![allow(clippy::indexing_slicing)]
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! The roles that `trainyard rbac` prints for the loaded plugins are sufficient. Without the permissions beyond deploy/, an Event names
 //! what is missing, and only that TrainJob waits.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     ffi::OsString,

@@ -1,6 +1,5 @@
 //! The roles that `trainyard rbac` prints match the controller's calls exactly: every call that a proxy records is allowed by a rule, and
 //! every verb of every rule is used.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     collections::BTreeSet,

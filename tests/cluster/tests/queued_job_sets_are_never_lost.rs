@@ -1,6 +1,5 @@
 //! A queued JobSet is changed only if it is unchanged since it was read, is replaced only if a replacement is possible, and objects of
 //! other owners are left unchanged.
-#![allow(clippy::indexing_slicing)]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! Released Python clients work with the controller unmodified: the Kubeflow SDK, and NeMo Run, whose volumes, mounts, tolerations, labels
 //! and annotations reach the pods.
-#![allow(clippy::indexing_slicing)]
 
 mod nemo_run;
 

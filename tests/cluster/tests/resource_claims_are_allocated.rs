@@ -1,6 +1,5 @@
 //! TrainJobs get devices by Dynamic Resource Allocation: the scheduler allocates their pods' claims, a TrainJob without free devices waits,
 //! and released devices are allocated again.
-#![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
 

@@ -1,6 +1,5 @@
 //! When etcd is restored from a backup, a running controller notices, and continues with the restored state: new changes are followed, and
 //! nothing is created for TrainJobs that have ended or no longer exist.
-#![allow(clippy::indexing_slicing)]
 
 use std::path::PathBuf;
 

@@ -1,6 +1,5 @@
 //! A TrainJob that resumes after a preemption is placed by its pinned runtime, its current patches and the plugins of its plan. Nothing of
 //! an earlier admission remains in its JobSet, Jobs or pods, whatever plugins are loaded.
-#![allow(clippy::indexing_slicing)]
 
 use std::time::Duration;
 

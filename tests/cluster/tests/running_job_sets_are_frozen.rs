@@ -1,6 +1,5 @@
 //! A running JobSet keeps the plan that it was rendered by: other plugins or settings change neither it nor its emitted objects, and if
 //! it is deleted, it is recreated as it was.
-#![allow(clippy::indexing_slicing)]
 
 use std::{collections::BTreeMap, path::Path};
 

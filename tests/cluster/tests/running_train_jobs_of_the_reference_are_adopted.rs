@@ -4,7 +4,6 @@
 //!
 //! The change-over is rehearsed before it: `trainyard diff` and the shadow mode write nothing, and say in which fields the JobSets of
 //! Trainyard then differ.
-#![allow(clippy::indexing_slicing)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,4 @@
 //! JobSets of the shipped runtimes and of the presets are accepted by JobSet's webhooks, and their Jobs and pods by the API server.
-#![allow(clippy::indexing_slicing)]
 
 use std::fs;
 

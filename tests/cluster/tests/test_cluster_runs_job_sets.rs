@@ -1,6 +1,5 @@
 //! The test cluster is a real one: webhooks default its JobSets, which become Jobs and scheduled pods, finish with their pods, and leave
 //! nothing behind when they are deleted.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;

@@ -1,5 +1,4 @@
 //! The control plane is a real one: it validates, prunes, defaults and merges by the schema of a CRD.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

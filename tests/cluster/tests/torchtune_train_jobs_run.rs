@@ -1,6 +1,5 @@
 //! TrainJobs of torchtune run from creation to their end on a runtime of deploy/, suspended and resumed in between: the initializers run
 //! first, the command is complete, and several nodes meet at the host name of the first pod.
-#![allow(clippy::indexing_slicing)]
 
 use std::{collections::BTreeSet, ffi::OsString};
 

@@ -1,6 +1,5 @@
 //! Suspending a TrainJob changes one field and two annotations of its JobSet; a queued TrainJob still accepts changes, and one that is being
 //! deleted can still be suspended.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

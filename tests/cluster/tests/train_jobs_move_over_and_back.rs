@@ -4,7 +4,6 @@
 //!
 //! With an earlier release of Trainyard, whose program [`EARLIER`] names (`make test-upgrade`), neither writes to TrainJobs of the other that have
 //! started, and all end as they should.
-#![allow(clippy::indexing_slicing)]
 
 mod crowd;
 
@@ -61,12 +60,12 @@ fn expected() -> Said {
             said.insert((state.of(policy), action.to_owned()));
         };
         add(State::Collected, "delete");
-        if ["flux", "launcher-node"].contains(&policy) {
+        if ["flux", "launcher-node", "dra"].contains(&policy) {
             add(State::Running, "wait");
         }
         for state in [State::Queued, State::Preempted] {
             match policy {
-                "torch" => {}
+                "torch" | "dra" => {}
                 _ if runtime.starts_with("torchtune") => add(state, "recreate"),
                 _ => add(state, "deleteJobSet"),
             }
@@ -147,7 +146,7 @@ async fn each_policy_in_each_state(shared: &Handover) -> Result<()> {
     let trainyard = Trainyard::start(shared.plane(), &shared.kubeconfig, FLAGS).await?;
     writes_to_none(&trainyard, &theirs, &before).await?;
 
-    let ours = Crowd::new(shared, crowd::all())
+    let ours = Crowd::new(shared, crowd::back_to_the_reference())
         .await
         .context("with Trainyard")?;
     trainyard.until_idle().await?;

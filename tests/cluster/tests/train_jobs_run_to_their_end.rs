@@ -1,6 +1,5 @@
 //! A TrainJob becomes a JobSet, which runs until it completes, fails or exceeds its deadline; the status shows each step, and a deleted
 //! TrainJob leaves nothing behind.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};

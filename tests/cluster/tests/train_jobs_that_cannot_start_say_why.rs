@@ -1,5 +1,4 @@
 //! A TrainJob whose runtime is missing, unsupported or of an old form says so in an Event or a condition, and starts once it can.
-#![allow(clippy::indexing_slicing)]
 
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};

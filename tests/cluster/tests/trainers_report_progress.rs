@@ -1,6 +1,5 @@
 //! Hugging Face's Trainer reports progress by itself, from the pods of a TrainJob with two nodes, with no setting but the env vars, the token and
 //! the certificate authority that its containers have.
-#![allow(clippy::indexing_slicing)]
 
 use std::{collections::BTreeSet, fs};
 

@@ -1,6 +1,5 @@
 //! A tenant's object that the API server accepts and the controller cannot decode affects only itself: other TrainJobs run, controllers
 //! start, the object can be suspended, and none of its text reaches the log.
-#![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
 

@@ -1,7 +1,5 @@
 //! A plugin that goes around the host's checks is found by the checks of the fuzzers.
 
-#![allow(clippy::unwrap_used)]
-
 use std::sync::Arc;
 
 use serde_json::json;

@@ -1,7 +1,5 @@
 //! What the fuzzers check holds for every input in `corpus`, which includes each input that they have found to break it.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::{
     fs,
     panic::{AssertUnwindSafe, catch_unwind},

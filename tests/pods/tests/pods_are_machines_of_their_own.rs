@@ -1,7 +1,5 @@
 //! A pod has its own host name, address, names, shared memory and processes; pods reach each other; and nothing outlives them.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{
     env, fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},

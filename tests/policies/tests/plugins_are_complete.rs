@@ -1,7 +1,5 @@
 //! Every directory in `plugins/` with a `manifest.json` has the files of a plugin, and cases.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
 use std::{fs, path::PathBuf};
 
 use serde_json::Value;

@@ -2,8 +2,6 @@
 //!
 //! `UPDATE=1` regenerates the files.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::{collections::BTreeMap, env, fs, path::Path};
 
 use trainyard_bindings::{Contract, GeneratedFile, generate};

@@ -1,7 +1,5 @@
 //! The package of the chart has the files that `helm package` takes, below the chart's name.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{collections::BTreeSet, fs, path::Path};
 
 use flate2::read::GzDecoder;

@@ -1,7 +1,5 @@
 //! Each file of a release has a line that says what it is, and its digest. The notes are those of the changelog.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::fs;
 
 use serde_json::Value;

@@ -1,7 +1,5 @@
 //! `deploy/images.txt` has each image that a shipped runtime or a built-in plugin names, and no other.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use crate::common::{files, read, root};

@@ -1,8 +1,6 @@
 //! The same files become the same image, wherever they are and whenever they were written, and the image is a valid layout: every
 //! descriptor matches its blob, and nothing in it is writable or runs as root.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
-
 use std::{
     collections::BTreeMap,
     fs::{self, File, Permissions},

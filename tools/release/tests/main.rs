@@ -1,5 +1,8 @@
 //! The tests of this crate, as one program.
 
+// Tests may panic.
+#![allow(clippy::indexing_slicing, clippy::panic, clippy::unwrap_used)]
+
 mod charts_are_packaged_as_by_helm;
 mod common;
 mod files_of_a_release_are_described;

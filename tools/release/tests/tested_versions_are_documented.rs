@@ -1,7 +1,5 @@
 //! The versions in docs/compatibility.md are those that the tests run with.
 
-#![allow(clippy::panic, missing_docs)]
-
 use crate::common::read;
 
 /// Returns the version of a Go module in a `go.mod`, without the `v`.

@@ -1,7 +1,5 @@
 //! Trainyard's version stands in `Cargo.toml`, and every other file that has to repeat it has the same. `tools/version.sh` changes all.
 
-#![allow(clippy::unwrap_used, missing_docs)]
-
 use crate::common::read;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,6 +1,6 @@
 //! Generated inputs of a merge. Names are drawn from small pools, so that the sides share them.
 
-#![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
+#![allow(dead_code)]
 
 mod parts;
 

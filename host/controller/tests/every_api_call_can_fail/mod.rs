@@ -6,7 +6,6 @@
 //! `FAULTS_ALL=1` runs all, as `make test-faults` does, `FAULTS_KIND` selects a kind, and `FAULTS_CASE` the calls and faults
 //! whose text has this part. [`sabotage`] proves that faults in the controller
 //! are found.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod faults;
 mod history;

@@ -1,13 +1,5 @@
 //! A network in memory: registries that behave, and answers of one's own in front of them.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    missing_docs,
-    unreachable_pub
-)]
-
 mod registry;
 pub mod signing;
 

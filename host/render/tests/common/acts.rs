@@ -1,13 +1,6 @@
 //! Plugins of a few operations each, with few different keys, so their claims, node sets, lookups, devices and resource claims overlap.
 
-#![allow(
-    dead_code,
-    missing_docs,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(dead_code)]
 
 use std::sync::Arc;
 

@@ -1,13 +1,6 @@
 //! Helpers for the tests of this crate: plugins that are functions, and a TrainJob to render with them.
 
-#![allow(
-    dead_code,
-    missing_docs,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
+#![allow(dead_code)]
 
 pub mod acts;
 #[path = "../../../../tests/common/function_plugin.rs"]

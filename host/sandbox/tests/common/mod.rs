@@ -1,12 +1,5 @@
 //! Components written by hand, as hostile as each test needs, and a TrainJob to call them for.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+#![allow(dead_code)]
 
 use std::{path::Path, sync::Arc};
 

@@ -2,13 +2,7 @@
 //!
 //! The expected results are in the files of `cases`; the Go program in `oracle` wrote them.
 
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
+#![allow(dead_code)]
 
 use std::path::Path;
 

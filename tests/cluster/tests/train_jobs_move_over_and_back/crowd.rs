@@ -89,6 +89,14 @@ pub(super) fn of_the_reference() -> impl Iterator<Item = Cell> {
     all().filter(is_supported)
 }
 
+/// Returns those that move back to the reference: others of DRA than running ones have to end before, because it does not know their claims.
+pub(super) fn back_to_the_reference() -> impl Iterator<Item = Cell> {
+    all().filter(|(policy, state)| {
+        let is_written = matches!(state, State::Queued | State::Preempted);
+        !(is_written && *policy == "dra")
+    })
+}
+
 /// TrainJobs, each of a policy and in a state.
 pub(super) struct Crowd<'a> {
     pub(super) namespace: Namespace<'a>,

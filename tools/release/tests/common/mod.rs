@@ -1,7 +1,5 @@
 //! The files of the repository.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::{
     fs,
     path::{Path, PathBuf},
