@@ -44,6 +44,8 @@ async fn rehearse(shared: &Handover, namespace: &str) -> Result<Said> {
     ensure!(report["notRead"] == serde_json::json!([]), "{report:#}");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let objects = report["objects"].as_array().into_iter().flatten();
+    // A runtime is of both namespaces.
+    let objects = objects.filter(|object| object["kind"] == "TrainJob");
     let found = objects.flat_map(|object| {
         let findings = object["findings"].as_array().into_iter().flatten();
         let name = text(&object["name"]);
