@@ -49,9 +49,15 @@ demo-train: build ## Train with PyTorch on the same cluster: two nodes with two 
 	$(CARGO) build --locked --workspace --example cluster
 	@target/debug/examples/cluster --train examples/torch-spirals
 
-.PHONY: test
-test: setup ## Run all tests that need no cluster.
-	@$(SKIPPED) $(CARGO) test --locked --workspace
+.PHONY: test test-program test-crates
+# With --jobs, the tests of the program run beside those of the other crates, which take as long.
+test: test-program test-crates ## Run all tests that need no cluster.
+
+test-program: setup
+	@$(SKIPPED) $(CARGO) test --locked -p trainyard-features -p trainyard
+
+test-crates: setup
+	@$(SKIPPED) $(CARGO) test --locked --workspace --exclude trainyard
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no plugin, child process or cluster; under a minute once built.
