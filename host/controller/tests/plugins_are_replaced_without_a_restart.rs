@@ -257,6 +257,7 @@ async fn a_train_job_that_is_rendered_the_same_is_only_read() {
     for name in ["one", "two", "stamped"] {
         until_shown(&cluster, "a", name, true).await;
     }
+    until_idle(&cluster, &metrics).await;
     let before = calls(&cluster);
     // It could have been active for all of them.
     replace(&controller, 1, vec![plain("1.0.0"), unused()]);

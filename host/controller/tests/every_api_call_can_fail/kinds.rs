@@ -494,7 +494,7 @@ fn changes() -> Vec<Kind> {
             torch(),
             vec![
                 // After a storm of faults, it still runs before its deadline.
-                create("torch", json!({"activeDeadlineSeconds": 1200}), all_run),
+                create("torch", json!({"activeDeadlineSeconds": 600}), all_run),
                 step(
                     "its deadline passes",
                     |_| {},
