@@ -84,7 +84,7 @@ fn is_said(key: &str, fields: &BTreeSet<String>) -> bool {
     else {
         return false;
     };
-    let is_suspended = matches!(state, State::Queued | State::Preempted);
+    let is_suspended = state.is_suspended();
     let is_gang = ["coscheduling", "volcano"].contains(&policy);
     let of_initializer = "/spec/replicatedJobs/0/template/spec/template/metadata/";
     match kind {

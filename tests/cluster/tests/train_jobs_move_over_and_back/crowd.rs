@@ -60,6 +60,10 @@ impl State {
         format!("{policy}-{}", format!("{self:?}").to_lowercase())
     }
 
+    pub(super) fn is_suspended(self) -> bool {
+        matches!(self, Self::Queued | Self::Preempted)
+    }
+
     fn starts(self) -> bool {
         self != Self::Queued
     }
@@ -82,19 +86,15 @@ pub(super) fn all() -> impl Iterator<Item = Cell> {
 /// `volumeClaimPolicies`, as that of torchtune, to suspend or resume it.
 pub(super) fn of_the_reference() -> impl Iterator<Item = Cell> {
     let is_supported = |(policy, state): &Cell| {
-        let is_written = matches!(state, State::Queued | State::Preempted);
         let is_known = *policy != "dra" && *state != State::Collected;
-        is_known && !(is_written && *policy == "torchtune")
+        is_known && !(state.is_suspended() && *policy == "torchtune")
     };
     all().filter(is_supported)
 }
 
 /// Returns those that move back to the reference: others of DRA than running ones have to end before, because it does not know their claims.
 pub(super) fn back_to_the_reference() -> impl Iterator<Item = Cell> {
-    all().filter(|(policy, state)| {
-        let is_written = matches!(state, State::Queued | State::Preempted);
-        !(is_written && *policy == "dra")
-    })
+    all().filter(|(policy, state)| !(state.is_suspended() && *policy == "dra"))
 }
 
 /// TrainJobs, each of a policy and in a state.
@@ -266,8 +266,7 @@ impl<'a> Crowd<'a> {
     /// Does what the rehearsal says, resumes what is suspended, and lets everything end that has not.
     pub(super) async fn go_on(&self, said: &Said) -> Result<()> {
         let namespace = &self.namespace;
-        let waits = [State::Queued, State::Preempted];
-        for (policy, state) in self.all().filter(|(_, state)| waits.contains(state)) {
+        for (policy, state) in self.all().filter(|(_, state)| state.is_suspended()) {
             let name = state.of(policy);
             let is_said = |action: &str| said.contains(&(name.clone(), action.to_owned()));
             if is_said("deleteJobSet") {
@@ -279,7 +278,7 @@ impl<'a> Crowd<'a> {
                 namespace.patch(&name, &json!({"suspend": false})).await?;
             }
         }
-        for (policy, state) in self.all().filter(|(_, state)| waits.contains(state)) {
+        for (policy, state) in self.all().filter(|(_, state)| state.is_suspended()) {
             let name = state.of(policy);
             namespace.until(&name, "it runs", is_running).await?;
             if said.contains(&(name.clone(), "deleteJobSet".to_owned())) {
