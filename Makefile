@@ -73,7 +73,7 @@ test-cluster: build-tests ## Run the tests that need Kubernetes; needs Go.
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(CLUSTER:%=test-cluster-%)
 
 $(CLUSTER:%=test-cluster-%): test-cluster-%: needs-go
-	$(CARGO) test --locked --workspace --test $*
+	$(CARGO) test --locked --workspace --test cluster -- $*
 
 .PHONY: needs-go
 needs-go:
@@ -87,7 +87,7 @@ plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they
 .PHONY: test-harness
 test-harness: build ## Test the cluster that test-cluster uses; FILTER=NAME selects tests.
 	$(CARGO) build --locked --workspace --example cluster
-	$(CARGO) test --locked --workspace --test harness -- $(FILTER)
+	$(CARGO) test --locked --workspace --test cluster -- harness $(FILTER)
 
 .PHONY: test-interactive
 test-interactive: ## Test `make cluster`, which runs the program and deploy/ in that cluster.
@@ -107,31 +107,31 @@ test-mpi: setup ## Run real MPI programs with the rendered files; needs root and
 
 .PHONY: test-handover
 test-handover: needs-go build ## Move TrainJobs of each policy in each state from the Kubeflow Trainer's controller to this one, and back; needs Go.
-	$(CARGO) test --locked --workspace --test handover
+	$(CARGO) test --locked --workspace --test cluster -- handover
 
 .PHONY: test-load
 test-load: needs-go build ## Restart a controller with 2,000 TrainJobs, and try expensive ones; needs Go, takes minutes of CPU.
-	$(CARGO) test --locked --workspace --test load
+	$(CARGO) test --locked --workspace --test cluster -- load
 
 .PHONY: test-gangs
 test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
-	$(CARGO) test --locked --workspace --test gangs
+	$(CARGO) test --locked --workspace --test cluster -- gangs
 
 # KUEUE=0.15 selects another release, with which the test of quota fails (docs/compatibility.md).
 .PHONY: test-kueue
 test-kueue: needs-go build ## Queue, preempt and resume TrainJobs with the newest Kueue in tests/cluster/kueue, or KUEUE=0.15; needs Go, builds it first for 11 minutes of CPU.
-	$(if $(KUEUE),TRAINYARD_KUEUE=$(KUEUE)) $(CARGO) test --locked --workspace --test kueue
+	$(if $(KUEUE),TRAINYARD_KUEUE=$(KUEUE)) $(CARGO) test --locked --workspace --test cluster -- kueue
 
 .PHONY: test-plugins
 test-plugins: needs-go build ## Declare, upgrade and roll back plugins, and try hostile ones, on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.
 	@files=$$(mktemp -d) && trap 'rm -rf "$$files"' EXIT && export TRAINYARD_HOSTILE_FILES=$$files && \
 	$(CARGO) test --locked $(FEATURES) -p trainyard-sandbox --test all && \
-	$(CARGO) test --locked --workspace --test plugins
+	$(CARGO) test --locked --workspace --test cluster -- plugins
 
 .PHONY: test-chart
 test-chart: needs-go build ## Test the Helm chart with helm 3 and 4, promtool and a real API server; needs Go, builds these first for 20 minutes.
 	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored chart_ health_checks_
-	$(CARGO) test --locked --workspace --test chart
+	$(CARGO) test --locked --workspace --test cluster -- chart
 
 .PHONY: test-registry
 test-registry: needs-go setup ## Push, pull, copy and sign plugins with a real registry and cosign; needs Go, builds both first for 10 minutes.
@@ -145,7 +145,7 @@ setup-frameworks: ## Install PyTorch, Transformers, JAX, XGBoost, Open MPI and M
 .PHONY: test-frameworks
 test-frameworks: build ## Sum the ranks of each of these frameworks on a real control plane (docs/frameworks.md); FILTER=NAME selects tests.
 	$(CARGO) build --locked --workspace --example cluster
-	$(CARGO) test --locked --workspace --test frameworks -- $(FILTER)
+	$(CARGO) test --locked --workspace --test cluster -- frameworks $(FILTER)
 
 .PHONY: test-languages
 test-languages: build ## Build and test new plugins of each kind in C, Go, JavaScript and Python; needs Go, Node.js, Python and 1 GB; takes minutes.
@@ -179,7 +179,7 @@ test-fuzz: setup ## Fuzz each target for ten minutes.
 	@CARGO='$(CARGO)' SECONDS_PER_TARGET=600 tools/fuzz/run.sh
 
 .PHONY: test-versions
-test-versions: build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name, or VERSION=1.33 and PROGRAM=calm; needs Go, builds each first for 15 minutes.
+test-versions: build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name, or VERSION=1.33 and GROUP=calm; needs Go, builds each first for 15 minutes.
 	@tools/test-versions.sh
 
 .PHONY: test-upgrade

@@ -7,14 +7,6 @@ use std::{
 
 use crate::common::{root, sources};
 
-/// Returns the test programs of tests/cluster, as its manifest lists them.
-fn of_the_cluster() -> Vec<String> {
-    let manifest = fs::read_to_string(root().join("tests/cluster/Cargo.toml")).unwrap();
-    let tests = manifest.split("\n[[test]]\nname = \"").skip(1);
-    let names = tests.map(|test| test.split('"').next().unwrap().to_owned());
-    names.collect()
-}
-
 /// The test programs of host/controller. One counts what its whole process allocates.
 const OF_THE_CONTROLLER: [&str; 2] = ["main", "train_jobs_that_are_gone_leave_no_memory"];
 
@@ -28,6 +20,7 @@ fn folders() -> Vec<(PathBuf, Vec<String>)> {
     crates
         .chain([
             root.join("tests"),
+            root.join("tests/cluster/tests"),
             root.join("tests/fuzz/tests"),
             root.join("tests/pods/tests"),
         ])
@@ -36,7 +29,6 @@ fn folders() -> Vec<(PathBuf, Vec<String>)> {
             true => (folder, OF_THE_CONTROLLER.map(str::to_owned).into()),
             false => (folder, vec!["main".to_owned()]),
         })
-        .chain([(root.join("tests/cluster/tests"), of_the_cluster())])
         .collect()
 }
 
@@ -64,20 +56,24 @@ fn every_test_file_is_a_module_of_a_program() {
     );
 }
 
-/// Cargo runs none of these programs by itself.
+/// Cargo runs none of them by itself.
 #[test]
-fn every_program_of_the_cluster_has_a_target() {
-    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+fn every_group_of_tests_of_the_cluster_has_a_target() {
+    let read = |file: &str| fs::read_to_string(root().join(file)).unwrap();
+    let (makefile, program) = (read("Makefile"), read("tests/cluster/tests/main.rs"));
+    let (_, groups) = program.split_once("\nconst GROUPS: ").unwrap();
+    let (groups, _) = groups.split_once("\n];").unwrap();
+    let groups: Vec<_> = groups.split('"').skip(1).step_by(2).collect();
+    assert!(groups.len() > 8, "{groups:?}");
     let (_, cluster) = makefile.split_once("\nCLUSTER := ").unwrap();
     let of_cluster: Vec<_> = cluster.lines().next().unwrap().split(' ').collect();
     let words: Vec<_> = makefile.split_whitespace().collect();
-    let programs = of_the_cluster();
-    assert!(programs.len() > 8, "{programs:?}");
-    for program in programs {
-        let is_named = words.windows(2).any(|two| two == ["--test", &program]);
+    for group in groups {
+        let mut commands = words.windows(4);
+        let is_named = commands.any(|words| words == ["--test", "cluster", "--", group]);
         assert!(
-            is_named || of_cluster.contains(&&*program),
-            "no target runs {program}"
+            is_named || of_cluster.contains(&group),
+            "no target runs {group}"
         );
     }
 }

@@ -13,7 +13,7 @@ if [ ! -e "$python/installed" ]; then
 fi
 export SOAK_MINUTES=${SOAK_MINUTES:-120}
 passed=0
-"${CARGO:-cargo}" test --locked --workspace --test outages -- controllers_do_not_grow:: --nocapture || passed=$?
+"${CARGO:-cargo}" test --locked --workspace --test cluster -- outages controllers_do_not_grow:: --nocapture || passed=$?
 # A run that failed is worth looking at, too.
 "$python/bin/python" tools/plot-soak.py
 exit "$passed"

@@ -18,5 +18,5 @@ if [[ ! -x $earlier/trainyard ]]; then
     cp target/earlier/build/debug/trainyard "$earlier/"
 fi
 echo "the earlier release is $before ($(git log -1 --format='%h of %cs' "$commit"))"
-TRAINYARD_EARLIER=$earlier/trainyard ${CARGO:-cargo} test --locked --workspace --test handover -- \
+TRAINYARD_EARLIER=$earlier/trainyard ${CARGO:-cargo} test --locked --workspace --test cluster -- handover \
     train_jobs_move_over_and_back::each_policy_in_each_state_with_an_earlier_release

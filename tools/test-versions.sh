@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of clusters with each version of Kubernetes in tests/cluster/kubernetes: the oldest and the newest that the pages name.
-# VERSION=1.33 selects one of them, and PROGRAM=calm one of the test programs.
+# VERSION=1.33 selects one of them, and GROUP=calm one group of tests.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/kubernetes
@@ -21,5 +21,5 @@ for module in "$root"/tests/cluster/kubernetes/${VERSION:-*}/; do
     # Features that a test uses, and that this version has switched off.
     TRAINYARD_FEATURE_GATES=$(cat "$module/feature-gates" 2>/dev/null || true)
     export TRAINYARD_FEATURE_GATES
-    KUBEBUILDER_ASSETS=$assets make --no-print-directory -C "$root" "test-cluster${PROGRAM:+-$PROGRAM}"
+    KUBEBUILDER_ASSETS=$assets make --no-print-directory -C "$root" "test-cluster${GROUP:+-$GROUP}"
 done

@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    env,
     process::ExitCode,
     sync::{Arc, Condvar, Mutex, OnceLock, PoisonError},
     time::Duration,
@@ -171,7 +172,7 @@ impl Program {
     /// Returns whether the command line selects a test to run, so that only what it needs is prepared.
     #[must_use]
     pub fn runs(file: &str, name: &str) -> bool {
-        let arguments = Arguments::from_args();
+        let arguments = arguments();
         let full = format!("{file}::{name}");
         let is_in = |filter: &String| full.contains(filter.as_str());
         !arguments.list
@@ -181,8 +182,19 @@ impl Program {
 
     /// Runs the tests that the command line selects, like Rust's own test programs. The environments are stopped when this returns.
     pub fn run(self) -> ExitCode {
-        libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
+        libtest_mimic::run(&arguments(), self.trials).exit_code()
     }
+
+    /// Returns the first argument of this program: the group of tests to run. Those that follow are as for Rust's own test programs.
+    #[must_use]
+    pub fn group() -> Option<String> {
+        env::args().nth(1)
+    }
+}
+
+/// Returns the arguments after the group, which stands for the program's name.
+fn arguments() -> Arguments {
+    Arguments::from_iter(env::args().skip(1))
 }
 
 /// The environment of the running tests.

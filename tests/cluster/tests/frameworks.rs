@@ -3,21 +3,16 @@
 //! A framework that is missing is installed first. If that fails, its tests are ignored, with a line that says what to install; with
 //! `TRAINYARD_FRAMEWORKS_REQUIRED=1`, the program fails instead.
 
-// Tests may panic.
-#![allow(clippy::indexing_slicing)]
+use std::env;
 
-mod common;
-mod elastic_torch_goes_on_without_a_node;
-mod frameworks_form_their_groups;
-mod trainers_report_progress;
-
-use std::{env, process::ExitCode};
-
-use anyhow::{Context as _, Result, ensure};
-use elastic_torch_goes_on_without_a_node as elastic;
-use frameworks_form_their_groups::{Guarantee, tests};
-use trainers_report_progress as progress;
+use anyhow::{Context as _, Result, bail, ensure};
 use trainyard_cluster::{Framework, Installed, Isolation, Program};
+
+use crate::{
+    elastic_torch_goes_on_without_a_node as elastic,
+    frameworks_form_their_groups::{Guarantee, tests},
+    trainers_report_progress as progress,
+};
 
 const FILE: &str = "frameworks_form_their_groups";
 /// More tests of PyTorch.
@@ -25,7 +20,8 @@ const ELASTIC: &str = "elastic_torch_goes_on_without_a_node";
 /// A test of Hugging Face's Trainer.
 const PROGRESS: &str = "trainers_report_progress";
 
-fn main() -> ExitCode {
+/// Returns the tests of the frameworks that the command line selects and that are here.
+pub fn program() -> Result<Program> {
     let mut program = Program::default();
     let mut missing = 0;
     for framework in Framework::ALL {
@@ -64,10 +60,9 @@ fn main() -> ExitCode {
         }
     }
     if missing > 0 && env::var_os("TRAINYARD_FRAMEWORKS_REQUIRED").is_some() {
-        println!("{missing} frameworks are missing, and TRAINYARD_FRAMEWORKS_REQUIRED is set");
-        return ExitCode::FAILURE;
+        bail!("{missing} frameworks are missing, and TRAINYARD_FRAMEWORKS_REQUIRED is set");
     }
-    program.run()
+    Ok(program)
 }
 
 /// Installs a framework that pods can run on this machine.

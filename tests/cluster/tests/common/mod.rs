@@ -1,11 +1,4 @@
 //! Helpers for the tests of the controller on a cluster.
-#![allow(
-    dead_code,
-    unused_imports,
-    missing_docs,
-    unreachable_pub,
-    clippy::indexing_slicing
-)]
 
 mod case;
 pub mod charts;
