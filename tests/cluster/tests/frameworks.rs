@@ -21,7 +21,7 @@ const ELASTIC: &str = "elastic_torch_goes_on_without_a_node";
 const PROGRESS: &str = "trainers_report_progress";
 
 /// Returns the tests of the frameworks that the command line selects and that are here.
-pub fn program() -> Result<Program> {
+pub(crate) fn program() -> Result<Program> {
     let mut program = Program::default();
     let mut missing = 0;
     for framework in Framework::ALL {

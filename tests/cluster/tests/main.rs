@@ -91,8 +91,10 @@ macro_rules! files {
     };
 }
 
-/// The groups, and what adds their tests.
-const GROUPS: [(&str, fn() -> Result<Program>); 12] = [
+type Group = (&'static str, fn() -> Result<Program>);
+
+/// The groups, and what returns their tests.
+const GROUPS: [Group; 12] = [
     ("api_server", api_server),
     ("calm", calm),
     ("disturbed", disturbed),
@@ -109,7 +111,9 @@ const GROUPS: [(&str, fn() -> Result<Program>); 12] = [
 
 fn main() -> Result<ExitCode> {
     let group = Program::group();
-    let found = GROUPS.iter().find(|(name, _)| group.as_deref() == Some(name));
+    let found = GROUPS
+        .iter()
+        .find(|(name, _)| group.as_deref() == Some(name));
     let Some((_, program)) = found else {
         let names = GROUPS.map(|(name, _)| name).join(", ");
         bail!("the first argument names the group of tests to run, which is one of {names}");
@@ -120,9 +124,15 @@ fn main() -> Result<ExitCode> {
 /// Tests that need only an API server: CRDs, schemas, the kustomizations of deploy/, and the admission of TrainJobs and pods.
 fn api_server() -> Result<Program> {
     let program = Program::default()
-        .tests("schema_agrees_with_the_api_server", schema_agrees_with_the_api_server::tests()?)
+        .tests(
+            "schema_agrees_with_the_api_server",
+            schema_agrees_with_the_api_server::tests()?,
+        )
         .tests("crds_install_and_merge", crds_install_and_merge::tests()?)
-        .tests("reference_clients_lose_nothing", reference_clients_lose_nothing::tests()?);
+        .tests(
+            "reference_clients_lose_nothing",
+            reference_clients_lose_nothing::tests()?,
+        );
     Ok(files!(
         program,
         pods_are_refused_as_in_the_table,
@@ -225,10 +235,7 @@ fn load() -> Result<Program> {
 
 /// Gangs that a real scheduler places: `make test-gangs`. It builds that scheduler from its Go module, which takes minutes.
 fn gangs() -> Result<Program> {
-    Ok(files!(
-        Program::default(),
-        gangs_do_not_deadlock,
-    ))
+    Ok(files!(Program::default(), gangs_do_not_deadlock,))
 }
 
 /// TrainJobs in queues of Kueue, with its own controller: `make test-kueue`. It builds Kueue from its Go module, which takes minutes.

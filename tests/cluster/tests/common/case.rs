@@ -7,7 +7,7 @@ use super::{Scenario, is, is_running, is_suspended};
 
 /// A TrainJob and the change that happens to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
+pub(crate) enum Case {
     /// It is created.
     Created,
     /// It is suspended while it runs.
@@ -23,7 +23,7 @@ pub enum Case {
 }
 
 impl Case {
-    pub const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Created,
         Self::Suspended,
         Self::Resumed,
@@ -32,7 +32,7 @@ impl Case {
         Self::Completes,
     ];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Created => "created",
             Self::Suspended => "suspended",
@@ -44,7 +44,7 @@ impl Case {
     }
 
     /// Creates the TrainJob, and waits for the state before the change.
-    pub async fn prepare(self, scenario: &Scenario<'_>) -> Result<()> {
+    pub(crate) async fn prepare(self, scenario: &Scenario<'_>) -> Result<()> {
         match self {
             Self::Created => Ok(()),
             Self::Suspended | Self::Overdue | Self::Completes => self.run(scenario).await,
@@ -61,7 +61,7 @@ impl Case {
     }
 
     /// Makes the change.
-    pub async fn happen(self, scenario: &Scenario<'_>) -> Result<()> {
+    pub(crate) async fn happen(self, scenario: &Scenario<'_>) -> Result<()> {
         match self {
             Self::Created => self.create(scenario, &json!({})).await,
             Self::Suspended => self.patch(scenario, &json!({"suspend": true})).await,

@@ -10,7 +10,7 @@ use trainyard_schema::documents::Kind;
 use super::kind;
 
 /// The runtimes and arguments of a controller.
-pub trait Setup: Send + Sync + 'static {
+pub(crate) trait Setup: Send + Sync + 'static {
     /// Returns the ClusterTrainingRuntimes of the cluster.
     fn runtimes() -> Vec<Value> {
         Vec::new()
@@ -26,9 +26,9 @@ pub trait Setup: Send + Sync + 'static {
 }
 
 /// A cluster with the controller, which runs with exactly the ServiceAccount and the permissions of deploy/.
-pub struct Controlled<S> {
-    pub cluster: Cluster,
-    pub controller: Trainyard,
+pub(crate) struct Controlled<S> {
+    pub(crate) cluster: Cluster,
+    pub(crate) controller: Trainyard,
     setup: PhantomData<S>,
 }
 

@@ -23,7 +23,7 @@ use trainyard_cluster::{ControlPlane, client_of, eventually};
 type Uids = BTreeMap<String, BTreeSet<String>>;
 
 /// The UIDs of all JobSets and ConfigMaps that ever existed in a namespace, by kind and name.
-pub struct Creations {
+pub(crate) struct Creations {
     uids: Arc<Mutex<Uids>>,
     watches: Vec<JoinHandle<()>>,
     client: Client,
@@ -61,7 +61,7 @@ fn marker(resource: &ApiResource) -> Result<DynamicObject> {
 
 impl Creations {
     /// Starts the watches.
-    pub async fn start(plane: &ControlPlane, namespace: &str) -> Result<Self> {
+    pub(crate) async fn start(plane: &ControlPlane, namespace: &str) -> Result<Self> {
         let client = client_of(plane.kubeconfig()).await?;
         let uids = Arc::new(Mutex::new(Uids::new()));
         let watch = |watched: (&str, &str, &'static str)| {
@@ -91,7 +91,7 @@ impl Creations {
     /// Checks that at most one object was created under each name so far.
     ///
     /// Watches lag, so this creates markers, which the watches report after all objects that were created before.
-    pub async fn assert_created_once(&self) -> Result<()> {
+    pub(crate) async fn assert_created_once(&self) -> Result<()> {
         for kind in KINDS {
             let resource = resource(kind);
             let api: Api<DynamicObject> =

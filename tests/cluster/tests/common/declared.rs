@@ -12,7 +12,7 @@ use super::roles;
 const OURS: &str = "/apis/trainyard.dev/v1alpha1";
 
 /// The plugins that are declared in a cluster.
-pub struct Declared<'c> {
+pub(crate) struct Declared<'c> {
     cluster: &'c Cluster,
     policies: Resource,
     revisions: Resource,
@@ -20,7 +20,7 @@ pub struct Declared<'c> {
 
 impl<'c> Declared<'c> {
     /// Installs the kinds, and gives the controller what it may do with them.
-    pub async fn new(cluster: &'c Cluster) -> Result<Self> {
+    pub(crate) async fn new(cluster: &'c Cluster) -> Result<Self> {
         let plane = cluster.plane();
         for crd in Crd::ALL {
             install(plane, &crd.definition()?, Install::ServerSide).await?;
@@ -34,16 +34,16 @@ impl<'c> Declared<'c> {
         })
     }
 
-    pub fn policies(&self) -> Api<'_> {
+    pub(crate) fn policies(&self) -> Api<'_> {
         self.cluster.api(&self.policies, "")
     }
 
-    pub fn revisions(&self) -> Api<'_> {
+    pub(crate) fn revisions(&self) -> Api<'_> {
         self.cluster.api(&self.revisions, "")
     }
 
     /// Applies a PolicyPlugin with the plugin of a reference.
-    pub async fn declare(&self, name: &str, reference: &str) -> Result<()> {
+    pub(crate) async fn declare(&self, name: &str, reference: &str) -> Result<()> {
         let write = Write {
             force: true,
             ..Write::by("operator")
@@ -55,7 +55,7 @@ impl<'c> Declared<'c> {
     }
 
     /// Waits until a condition of a PolicyPlugin has a status and a reason. Returns its message.
-    pub async fn condition(
+    pub(crate) async fn condition(
         &self,
         name: &str,
         kind: &str,
@@ -75,7 +75,7 @@ impl<'c> Declared<'c> {
     }
 
     /// Waits until the revision of a number has a stage. Returns its name.
-    pub async fn stage(&self, number: u64, stage: &str) -> Result<String> {
+    pub(crate) async fn stage(&self, number: u64, stage: &str) -> Result<String> {
         eventually(&format!("revision {number} is at {stage}"), async || {
             let all = self.revisions().items().await?;
             let found = all.iter().find(|it| it["spec"]["number"] == number);
@@ -87,7 +87,7 @@ impl<'c> Declared<'c> {
 }
 
 /// Returns a PolicyPlugin with the plugin of a reference.
-pub fn policy(name: &str, reference: &str) -> Value {
+pub(crate) fn policy(name: &str, reference: &str) -> Value {
     json!({
         "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": name},
         "spec": {"source": {"oci": {"reference": reference}}},

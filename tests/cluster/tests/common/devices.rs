@@ -9,10 +9,10 @@ const CLASS: &str = "gpu.claims.example.com";
 /// The annotation with which the runtime requests devices for each node.
 const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
 /// The name of the runtime.
-pub const RUNTIME: &str = "four";
+pub(crate) const RUNTIME: &str = "four";
 
 /// Returns a runtime whose nodes have four devices each.
-pub fn runtime() -> Value {
+pub(crate) fn runtime() -> Value {
     let mut four = super::runtime();
     four["metadata"]["name"] = json!(RUNTIME);
     let claim = json!([{"name": "gpu", "deviceClassName": CLASS, "count": 4}]);
@@ -21,7 +21,7 @@ pub fn runtime() -> Value {
 }
 
 /// Creates two nodes with this number of devices each.
-pub async fn machines(cluster: &Cluster, devices: usize) -> Result<()> {
+pub(crate) async fn machines(cluster: &Cluster, devices: usize) -> Result<()> {
     let classes = Resource::cluster_wide("/apis/resource.k8s.io/v1", "deviceclasses");
     let slices = Resource::cluster_wide("/apis/resource.k8s.io/v1", "resourceslices");
     let cel = format!("device.driver == \"{CLASS}\"");

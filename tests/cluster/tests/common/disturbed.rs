@@ -13,10 +13,10 @@ use trainyard_cluster::{Cluster, ControlPlane, Proxy, Shared, Trainyard};
 use super::{prepare, runtime};
 
 /// A cluster with a proxy in front of its API server, for one test at a time.
-pub struct Disturbed {
-    pub cluster: Cluster,
-    pub proxy: Proxy,
-    pub turn: Mutex<()>,
+pub(crate) struct Disturbed {
+    pub(crate) cluster: Cluster,
+    pub(crate) proxy: Proxy,
+    pub(crate) turn: Mutex<()>,
     /// The kubeconfig file of the controller's ServiceAccount in deploy/, and one for the proxy.
     direct: PathBuf,
     by_proxy: PathBuf,
@@ -48,7 +48,7 @@ impl Shared for Disturbed {
 
 impl Disturbed {
     /// Starts a controller that uses the proxy.
-    pub async fn controller(&self) -> Result<Arc<Trainyard>> {
+    pub(crate) async fn controller(&self) -> Result<Arc<Trainyard>> {
         let arguments = ["--leader-elect=false"];
         Ok(Arc::new(
             Trainyard::start(self.plane(), &self.by_proxy, arguments).await?,
@@ -56,12 +56,12 @@ impl Disturbed {
     }
 
     /// Starts a controller that uses the proxy, with the plugins of a folder.
-    pub async fn controller_with(&self, plugins: &Path) -> Result<Arc<Trainyard>> {
+    pub(crate) async fn controller_with(&self, plugins: &Path) -> Result<Arc<Trainyard>> {
         self.controller_under(plugins, None).await
     }
 
     /// Starts a controller that uses the proxy, with the plugins of a folder and a policy file.
-    pub async fn controller_under(
+    pub(crate) async fn controller_under(
         &self,
         plugins: &Path,
         policy: Option<&Path>,
@@ -80,19 +80,22 @@ impl Disturbed {
     }
 
     /// Starts a controller that uses the proxy and leader election, with these arguments.
-    pub async fn leading_controller_with(&self, arguments: &[OsString]) -> Result<Trainyard> {
+    pub(crate) async fn leading_controller_with(
+        &self,
+        arguments: &[OsString],
+    ) -> Result<Trainyard> {
         let elected = [OsString::from("--leader-elect")];
         let arguments = elected.iter().chain(arguments);
         Trainyard::start(self.plane(), &self.by_proxy, arguments).await
     }
 
     /// Starts a controller that calls the API server directly.
-    pub async fn direct_controller(&self) -> Result<Trainyard> {
+    pub(crate) async fn direct_controller(&self) -> Result<Trainyard> {
         Trainyard::start(self.plane(), &self.direct, ["--leader-elect=false"]).await
     }
 
     /// Starts a controller that uses the proxy, without waiting until it is ready.
-    pub fn starting_controller(&self) -> Result<Arc<Trainyard>> {
+    pub(crate) fn starting_controller(&self) -> Result<Arc<Trainyard>> {
         let arguments = ["--leader-elect=false"];
         let started = Trainyard::start_unready(self.plane(), &self.by_proxy, arguments)?;
         Ok(Arc::new(started))

@@ -9,20 +9,19 @@ use std::{
 use anyhow::Result;
 use serde_json::{Value, json};
 use trainyard_cluster::{ControlPlane, Resource, Shared, Write, build_plugin, eventually};
-use trainyard_schema::documents::Kind;
 
-use super::{Disturbed, Scenario, is_running, kind, runtime};
+use super::{Disturbed, Scenario, is_running, runtime};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
-pub const MODES: [&str; 4] = ["with-jobset", "once", "while-suspended", "live"];
-pub const JOB: &str = "job";
-pub const SNAPSHOT: &str = "job-runtime-snapshot";
+pub(crate) const MODES: [&str; 4] = ["with-jobset", "once", "while-suspended", "live"];
+pub(crate) const JOB: &str = "job";
+pub(crate) const SNAPSHOT: &str = "job-runtime-snapshot";
 
 /// A cluster, and two editions of a plugin that emits an object of each mode.
-pub struct Editions {
-    pub cluster: Disturbed,
-    pub first: PathBuf,
-    pub second: PathBuf,
+pub(crate) struct Editions {
+    pub(crate) cluster: Disturbed,
+    pub(crate) first: PathBuf,
+    pub(crate) second: PathBuf,
 }
 
 impl Shared for Editions {
@@ -52,23 +51,23 @@ impl Shared for Editions {
 }
 
 /// A TrainJob named `job`, with its objects.
-pub struct TestJob<'a> {
-    pub scenario: Scenario<'a>,
-    pub job_sets: Resource,
-    pub config_maps: Resource,
+pub(crate) struct TestJob<'a> {
+    pub(crate) scenario: Scenario<'a>,
+    pub(crate) job_sets: Resource,
+    pub(crate) config_maps: Resource,
     events: Resource,
 }
 
 impl<'a> TestJob<'a> {
     /// Creates a TrainJob with these plugins, and waits until it runs.
-    pub async fn running(shared: &'a Editions, plugins: &Value) -> Result<Self> {
+    pub(crate) async fn running(shared: &'a Editions, plugins: &Value) -> Result<Self> {
         let test_job = Self::created(shared, plugins).await?;
         let jobs = test_job.scenario.api(&test_job.scenario.jobs);
         jobs.until(JOB, "it runs", is_running).await?;
         Ok(test_job)
     }
 
-    pub async fn created(shared: &'a Editions, plugins: &Value) -> Result<Self> {
+    pub(crate) async fn created(shared: &'a Editions, plugins: &Value) -> Result<Self> {
         let test_job = Self {
             scenario: Scenario::new(&shared.cluster.cluster, DEADLINE).await?,
             job_sets: Resource::jobsets(),
@@ -90,7 +89,7 @@ impl<'a> TestJob<'a> {
     }
 
     /// Sets the note of the TrainJob and these fields of its spec.
-    pub async fn note(&self, note: &str, spec: &Value) -> Result<()> {
+    pub(crate) async fn note(&self, note: &str, spec: &Value) -> Result<()> {
         let patch = json!({"metadata": {"annotations": {"example.com/note": note}}, "spec": spec});
         let jobs = self.scenario.api(&self.scenario.jobs);
         jobs.merge(JOB, &patch, &Write::strict())
@@ -99,13 +98,13 @@ impl<'a> TestJob<'a> {
         Ok(())
     }
 
-    pub async fn job_set(&self) -> Result<Value> {
+    pub(crate) async fn job_set(&self) -> Result<Value> {
         let job_sets = self.scenario.api(&self.job_sets);
         Ok(job_sets.get(JOB).await?.accepted()?)
     }
 
     /// Changes an irrelevant annotation of the JobSet.
-    pub async fn touch(&self, text: &str) -> Result<()> {
+    pub(crate) async fn touch(&self, text: &str) -> Result<()> {
         let patch = json!({"metadata": {"annotations": {"example.com/touched": text}}});
         let job_sets = self.scenario.api(&self.job_sets);
         job_sets
@@ -116,7 +115,7 @@ impl<'a> TestJob<'a> {
     }
 
     /// Changes an irrelevant annotation of the JobSet until the condition holds.
-    pub async fn touch_until<T>(
+    pub(crate) async fn touch_until<T>(
         &self,
         what: &str,
         mut came: impl AsyncFnMut() -> Result<Option<T>>,
@@ -131,7 +130,7 @@ impl<'a> TestJob<'a> {
     }
 
     /// Returns the objects of the plugin, by mode.
-    pub async fn objects(&self) -> Result<BTreeMap<&'static str, Value>> {
+    pub(crate) async fn objects(&self) -> Result<BTreeMap<&'static str, Value>> {
         let items = self.scenario.api(&self.config_maps).items().await?;
         let found = |mode: &&'static str| {
             let name = format!("{JOB}-{mode}");
@@ -143,7 +142,7 @@ impl<'a> TestJob<'a> {
     }
 
     /// Returns the edition and note of each object, by mode.
-    pub async fn notes(&self) -> Result<BTreeMap<&'static str, String>> {
+    pub(crate) async fn notes(&self) -> Result<BTreeMap<&'static str, String>> {
         let objects = self.objects().await?.into_iter();
         let text = |object: &Value, key: &str| {
             let text = object["data"][key].as_str();
@@ -156,7 +155,7 @@ impl<'a> TestJob<'a> {
             .collect())
     }
 
-    pub async fn until_noted(
+    pub(crate) async fn until_noted(
         &self,
         mode: &str,
         note: &str,
@@ -169,7 +168,7 @@ impl<'a> TestJob<'a> {
         .await
     }
 
-    pub async fn delete(&self, mode: &str) -> Result<()> {
+    pub(crate) async fn delete(&self, mode: &str) -> Result<()> {
         let config_maps = self.scenario.api(&self.config_maps);
         let name = format!("{JOB}-{mode}");
         config_maps.delete(&name).await?.accepted()?;
@@ -177,7 +176,7 @@ impl<'a> TestJob<'a> {
     }
 
     /// Returns whether an Event of the TrainJob contains this text.
-    pub async fn has_event(&self, part: &str) -> Result<bool> {
+    pub(crate) async fn has_event(&self, part: &str) -> Result<bool> {
         let events = self.scenario.api(&self.events).items().await?;
         Ok(events.iter().any(|event| {
             let text = event["message"].as_str().unwrap_or_default();
@@ -186,11 +185,11 @@ impl<'a> TestJob<'a> {
     }
 }
 
-pub fn emitting() -> Value {
+pub(crate) fn emitting() -> Value {
     json!([{"name": "beside"}])
 }
 
 /// Returns the pod templates of a JobSet.
-pub fn pods_of(job_set: &Value) -> Value {
+pub(crate) fn pods_of(job_set: &Value) -> Value {
     job_set["spec"]["replicatedJobs"].clone()
 }

@@ -21,12 +21,12 @@ fn source() -> PathBuf {
 }
 
 /// The policy file with the grants for the plugin's lookups.
-pub fn policy() -> [OsString; 2] {
+pub(crate) fn policy() -> [OsString; 2] {
     ["--policy".into(), policy_file().into()]
 }
 
 /// Returns the path of the policy file.
-pub fn policy_file() -> PathBuf {
+pub(crate) fn policy_file() -> PathBuf {
     source().join("policy.yaml")
 }
 
@@ -79,7 +79,7 @@ fn succeeded(output: Output) -> Result<Vec<u8>> {
 }
 
 /// Returns the definition of a namespaced kind with arbitrary fields.
-pub fn definition(group: &str, kind: &str, plural: &str) -> Value {
+pub(crate) fn definition(group: &str, kind: &str, plural: &str) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -93,9 +93,9 @@ pub fn definition(group: &str, kind: &str, plural: &str) -> Value {
 }
 
 /// A control plane with the controller, on which JobSets are only stored.
-pub struct WithFlavors {
-    pub plane: ControlPlane,
-    pub controller: Trainyard,
+pub(crate) struct WithFlavors {
+    pub(crate) plane: ControlPlane,
+    pub(crate) controller: Trainyard,
 }
 
 impl Shared for WithFlavors {
@@ -122,16 +122,16 @@ impl Shared for WithFlavors {
 }
 
 /// A namespace with a runtime that enables the plugin.
-pub struct FlavorNamespace<'a> {
+pub(crate) struct FlavorNamespace<'a> {
     plane: &'a ControlPlane,
     namespace: String,
-    pub jobs: Resource,
+    pub(crate) jobs: Resource,
     runtimes: Resource,
-    pub job_sets: Resource,
+    pub(crate) job_sets: Resource,
 }
 
 impl<'a> FlavorNamespace<'a> {
-    pub async fn new(plane: &'a ControlPlane) -> Result<Self> {
+    pub(crate) async fn new(plane: &'a ControlPlane) -> Result<Self> {
         let namespace = Self {
             plane,
             namespace: plane.new_namespace().await?,
@@ -150,18 +150,18 @@ impl<'a> FlavorNamespace<'a> {
         Ok(namespace)
     }
 
-    pub fn api(&'a self, resource: &'a Resource) -> Api<'a> {
+    pub(crate) fn api(&'a self, resource: &'a Resource) -> Api<'a> {
         self.plane.api(resource, &self.namespace)
     }
 
-    pub async fn create(&self, resource: &Resource, object: &Value) -> Result<()> {
+    pub(crate) async fn create(&self, resource: &Resource, object: &Value) -> Result<()> {
         let made = self.api(resource).create(object, &Write::strict()).await?;
         made.accepted()?;
         Ok(())
     }
 
     /// Creates a TrainJob whose label selects the lookup of its plugin.
-    pub async fn job(&self, name: &str, suspend: bool, label: (&str, &str)) -> Result<()> {
+    pub(crate) async fn job(&self, name: &str, suspend: bool, label: (&str, &str)) -> Result<()> {
         let job = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": name, "labels": {format!("example.com/{}", label.0): label.1}},
@@ -171,7 +171,12 @@ impl<'a> FlavorNamespace<'a> {
     }
 
     /// Waits until the JobSet's pods have this label, or do not have it if the value is `None`.
-    pub async fn until_labeled(&self, name: &str, label: &str, value: Option<&str>) -> Result<()> {
+    pub(crate) async fn until_labeled(
+        &self,
+        name: &str,
+        label: &str,
+        value: Option<&str>,
+    ) -> Result<()> {
         let what = format!("pods with the label {label}={value:?}");
         let job_sets = self.api(&self.job_sets);
         let found = job_sets.until(name, &what, |found| pod_label(found, label) == value);
@@ -180,12 +185,12 @@ impl<'a> FlavorNamespace<'a> {
 }
 
 /// Returns the label of the pods of a JobSet.
-pub fn pod_label<'v>(job_set: &'v Value, label: &str) -> Option<&'v str> {
+pub(crate) fn pod_label<'v>(job_set: &'v Value, label: &str) -> Option<&'v str> {
     let pods = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
     pods["metadata"]["labels"][format!("example.com/{label}")].as_str()
 }
 
 /// Returns the Flavor that the plugin looks up.
-pub fn flavor(gpu: &str) -> Value {
+pub(crate) fn flavor(gpu: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Flavor", "metadata": {"name": "default"}, "spec": {"gpu": gpu}})
 }

@@ -10,22 +10,22 @@ use trainyard_cluster::{Cluster, ControlPlane, Fate, PodGroups, Shared};
 use super::{devices, prepare, runtimes};
 
 /// The PodGroups of the cluster's gangs. Their runtime has the name of the policy.
-pub const GANG: PodGroups = PodGroups::Coscheduling;
+pub(crate) const GANG: PodGroups = PodGroups::Coscheduling;
 
 /// Enough devices on each machine for all TrainJobs with devices.
 const DEVICES: usize = 64;
 
 /// A cluster with runtimes of several policies and the controller's ServiceAccount, but without a controller. Tests take turns, because a
 /// controller reconciles all TrainJobs of its cluster.
-pub struct Handover {
-    pub cluster: Cluster,
+pub(crate) struct Handover {
+    pub(crate) cluster: Cluster,
     /// The kubeconfig file of the controller's ServiceAccount.
-    pub kubeconfig: PathBuf,
-    pub turn: Mutex<()>,
+    pub(crate) kubeconfig: PathBuf,
+    pub(crate) turn: Mutex<()>,
 }
 
 /// Lets initializers succeed, and holds the pods that come after them.
-pub fn hold_after_initializers(pod: &Pod) -> Fate {
+pub(crate) fn hold_after_initializers(pod: &Pod) -> Fate {
     match runtimes::replicated_job(pod) {
         "dataset-initializer" => Fate::Succeed,
         _ => Fate::Hold,

@@ -9,23 +9,23 @@ use serde_json::Value;
 use trainyard_cluster::Resource;
 
 /// The folder of the plugin's crate.
-pub fn source() -> PathBuf {
+pub(crate) fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/keys")
 }
 
-pub fn secrets() -> Resource {
+pub(crate) fn secrets() -> Resource {
     Resource::namespaced("/api/v1", "secrets")
 }
 
 /// Returns the text of a key of a Secret.
-pub fn text(secret: &Value, key: &str) -> Result<String> {
+pub(crate) fn text(secret: &Value, key: &str) -> Result<String> {
     let encoded = secret["data"][key].as_str();
     let encoded = encoded.with_context(|| format!("no key {key}: {secret:#}"))?;
     Ok(String::from_utf8(BASE64_STANDARD.decode(encoded)?)?)
 }
 
 /// Returns the private keys of a Secret, as bytes and in each text form that the controller handles.
-pub fn private(secret: &Value) -> Result<Vec<Vec<u8>>> {
+pub(crate) fn private(secret: &Value) -> Result<Vec<Vec<u8>>> {
     let pem = text(secret, "ssh-privatekey")?;
     let lines: Vec<_> = pem.lines().filter(|line| !line.starts_with('-')).collect();
     let der = BASE64_STANDARD.decode(lines.concat())?;

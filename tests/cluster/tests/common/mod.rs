@@ -1,22 +1,22 @@
 //! Helpers for the tests of the controller on a cluster.
 
 mod case;
-pub mod charts;
+pub(crate) mod charts;
 mod controlled;
 mod creations;
-pub mod declared;
-pub mod devices;
+pub(crate) mod declared;
+pub(crate) mod devices;
 mod disturbed;
-pub mod editions;
-pub mod flavors;
+pub(crate) mod editions;
+pub(crate) mod flavors;
 mod handover;
-pub mod keys;
+pub(crate) mod keys;
 mod namespace;
-pub mod pages;
-pub mod parts;
+pub(crate) mod pages;
+pub(crate) mod parts;
 mod reporting;
-pub mod roles;
-pub mod runtimes;
+pub(crate) mod roles;
+pub(crate) mod runtimes;
 mod scenario;
 mod status;
 mod undisturbed;
@@ -24,25 +24,25 @@ mod undisturbed;
 use std::path::PathBuf;
 
 use anyhow::Result;
-pub use case::Case;
-pub use controlled::{Controlled, Setup};
-pub use creations::Creations;
-pub use disturbed::Disturbed;
-pub use handover::{GANG, Handover, hold_after_initializers};
-pub use namespace::{Namespace, Objects, differing};
-pub use reporting::{Reporting, progress};
-pub use scenario::Scenario;
+pub(crate) use case::Case;
+pub(crate) use controlled::{Controlled, Setup};
+pub(crate) use creations::Creations;
+pub(crate) use disturbed::Disturbed;
+pub(crate) use handover::{GANG, Handover, hold_after_initializers};
+pub(crate) use namespace::{Namespace, Objects, differing};
+pub(crate) use reporting::{Reporting, progress};
+pub(crate) use scenario::Scenario;
 use serde_json::{Value, json};
-pub use status::{
+pub(crate) use status::{
     OVERDUE, RESUMED, SUSPENDED, conditions, counts, described_conditions, is, is_running,
     is_suspended, until_counted,
 };
 use trainyard_cluster::{Cluster, Resource, Write, deploy};
 use trainyard_schema::documents::Kind;
-pub use undisturbed::{Runtimes, Undisturbed, runtime_with};
+pub(crate) use undisturbed::{Runtimes, Undisturbed, runtime_with};
 
 /// Creates these runtimes and the controller's ServiceAccount in deploy/. Returns its kubeconfig file.
-pub fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
+pub(crate) fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
     cluster.plane().block_on(async {
         let kind = kind(Kind::ClusterTrainingRuntime)?;
         let api = cluster.api(&kind, "");
@@ -53,12 +53,12 @@ pub fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
     })
 }
 
-pub fn kind(kind: Kind) -> Result<Resource> {
+pub(crate) fn kind(kind: Kind) -> Result<Resource> {
     Ok(Resource::defined_by(&kind.crd()?)?)
 }
 
 /// Returns the ClusterTrainingRuntime `torch`, with one replicated job.
-pub fn runtime() -> Value {
+pub(crate) fn runtime() -> Value {
     let container = json!({"name": "node", "image": "example.com/image"});
     let job = json!({
         "name": "node",

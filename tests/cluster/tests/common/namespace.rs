@@ -14,24 +14,24 @@ use trainyard_schema::documents::Kind;
 use super::{is, kind, runtimes};
 
 /// Objects by their kind and name, such as `Pod bert-node-0-0-x7z2p`.
-pub type Objects = BTreeMap<String, Value>;
+pub(crate) type Objects = BTreeMap<String, Value>;
 
 /// How long objects must be unchanged to count as settled, which is much longer than JobSet's reaction to a change.
 const SETTLED: Duration = Duration::from_secs(3);
 
 /// A namespace for one test, with the kinds of a TrainJob's objects.
-pub struct Namespace<'a> {
-    pub name: String,
-    pub jobs: Resource,
-    pub job_sets: Resource,
-    pub pods: Resource,
-    pub config_maps: Resource,
-    pub events: Resource,
+pub(crate) struct Namespace<'a> {
+    pub(crate) name: String,
+    pub(crate) jobs: Resource,
+    pub(crate) job_sets: Resource,
+    pub(crate) pods: Resource,
+    pub(crate) config_maps: Resource,
+    pub(crate) events: Resource,
     cluster: &'a Cluster,
 }
 
 impl<'a> Namespace<'a> {
-    pub async fn new(cluster: &'a Cluster) -> Result<Self> {
+    pub(crate) async fn new(cluster: &'a Cluster) -> Result<Self> {
         Ok(Self {
             name: cluster.new_namespace().await?,
             jobs: kind(Kind::TrainJob)?,
@@ -44,7 +44,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Returns all objects of all kinds that a TrainJob leads to, each with its kind.
-    pub async fn everything(&self) -> Result<Vec<(&'static str, Value)>> {
+    pub(crate) async fn everything(&self) -> Result<Vec<(&'static str, Value)>> {
         let jobs = Resource::jobs();
         let [secrets, services] =
             ["secrets", "services"].map(|plural| Resource::namespaced("/api/v1", plural));
@@ -68,7 +68,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Returns the same objects by kind and name.
-    pub async fn objects(&self) -> Result<Objects> {
+    pub(crate) async fn objects(&self) -> Result<Objects> {
         let all = self.everything().await?;
         let named = all.into_iter().map(|(kind, object)| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -78,7 +78,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Waits until the objects are settled, and returns them.
-    pub async fn settled(&self) -> Result<Objects> {
+    pub(crate) async fn settled(&self) -> Result<Objects> {
         let mut last = (Instant::now(), self.objects().await?);
         eventually("the objects are settled", async || {
             let now = self.objects().await?;
@@ -91,22 +91,22 @@ impl<'a> Namespace<'a> {
         .await
     }
 
-    pub fn api(&'a self, resource: &'a Resource) -> Api<'a> {
+    pub(crate) fn api(&'a self, resource: &'a Resource) -> Api<'a> {
         self.cluster.api(resource, &self.name)
     }
 
     /// Sets the fate of all pods of this test.
-    pub fn fate(&self, fate: Fate) {
+    pub(crate) fn fate(&self, fate: Fate) {
         self.decide_pods(move |_| fate);
     }
 
     /// Sets the fate of each pod of this test.
-    pub fn decide_pods(&self, fate: impl Fn(&Pod) -> Fate + Send + Sync + 'static) {
+    pub(crate) fn decide_pods(&self, fate: impl Fn(&Pod) -> Fate + Send + Sync + 'static) {
         self.cluster.kubelet().decide(&self.name, fate);
     }
 
     /// Creates a TrainJob.
-    pub async fn create(&self, name: &str, spec: &Value) -> Result<Value> {
+    pub(crate) async fn create(&self, name: &str, spec: &Value) -> Result<Value> {
         let job = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": name}, "spec": spec,
@@ -119,7 +119,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Creates a TrainingRuntime of this namespace, from a runtime of either kind.
-    pub async fn create_runtime(&self, mut runtime: Value) -> Result<()> {
+    pub(crate) async fn create_runtime(&self, mut runtime: Value) -> Result<()> {
         runtime["kind"] = json!("TrainingRuntime");
         let runtimes = kind(Kind::TrainingRuntime)?;
         let runtimes = self.api(&runtimes);
@@ -129,7 +129,10 @@ impl<'a> Namespace<'a> {
     }
 
     /// Deletes TrainJobs, and waits until no object of any TrainJob is left.
-    pub async fn delete_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<()> {
+    pub(crate) async fn delete_all(
+        &self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<()> {
         let jobs = self.api(&self.jobs);
         for name in names {
             jobs.delete(name.as_ref()).await?.accepted()?;
@@ -141,7 +144,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Deletes a JobSet, and waits until it is recreated. Returns the new one.
-    pub async fn recreate_job_set(&self, name: &str) -> Result<Value> {
+    pub(crate) async fn recreate_job_set(&self, name: &str) -> Result<Value> {
         let job_sets = self.api(&self.job_sets);
         let before = job_sets.get(name).await?.accepted()?;
         job_sets.delete(name).await?.accepted()?;
@@ -152,7 +155,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Patches the spec of a TrainJob.
-    pub async fn patch(&self, name: &str, spec: &Value) -> Result<Value> {
+    pub(crate) async fn patch(&self, name: &str, spec: &Value) -> Result<Value> {
         let patch = json!({"spec": spec});
         Ok(self
             .api(&self.jobs)
@@ -162,14 +165,14 @@ impl<'a> Namespace<'a> {
     }
 
     /// Suspends a TrainJob, and waits until its condition says so.
-    pub async fn suspend(&self, name: &str) -> Result<()> {
+    pub(crate) async fn suspend(&self, name: &str) -> Result<()> {
         self.patch(name, &json!({"suspend": true})).await?;
         let is_suspended = |job: &Value| is(job, "Suspended", "True");
         let suspended = self.until(name, "it is suspended", is_suspended);
         suspended.await.map(drop)
     }
 
-    pub async fn until(
+    pub(crate) async fn until(
         &self,
         name: &str,
         what: &str,
@@ -178,20 +181,20 @@ impl<'a> Namespace<'a> {
         self.api(&self.jobs).until(name, what, holds).await
     }
 
-    pub async fn job_set(&self, name: &str) -> Result<Value> {
+    pub(crate) async fn job_set(&self, name: &str) -> Result<Value> {
         let there = |object: &Value| object.is_object();
         self.api(&self.job_sets)
             .until(name, "there is a JobSet", there)
             .await
     }
 
-    pub async fn until_complete(&self, name: &str) -> Result<Value> {
+    pub(crate) async fn until_complete(&self, name: &str) -> Result<Value> {
         let is_complete = |job: &Value| is(job, "Complete", "True");
         self.until(name, "it is complete", is_complete).await
     }
 
     /// Lets all pods succeed but SSH servers of MPI's nodes, which do not exit, and waits until these TrainJobs are complete.
-    pub async fn complete(&self, names: &[&str]) -> Result<()> {
+    pub(crate) async fn complete(&self, names: &[&str]) -> Result<()> {
         self.decide_pods(|pod| {
             let is_mpi = ["own-launcher", "launcher-node"].contains(&runtimes::job_set(pod));
             let ends = !is_mpi || runtimes::replicated_job(pod) == "launcher";
@@ -204,7 +207,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Waits until this many nodes of the job run.
-    pub async fn until_active(&self, name: &str, nodes: i64) -> Result<Value> {
+    pub(crate) async fn until_active(&self, name: &str, nodes: i64) -> Result<Value> {
         self.until(name, "it runs", |job| {
             job["status"]["jobsStatus"].as_array().is_some_and(|jobs| {
                 jobs.iter()
@@ -215,7 +218,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// Waits for an Event about the named object whose message contains this text.
-    pub async fn event(&self, name: &str, part: &str) -> Result<Value> {
+    pub(crate) async fn event(&self, name: &str, part: &str) -> Result<Value> {
         let about = |event: &&Value| {
             event["involvedObject"]["name"] == name
                 && event["message"]
@@ -237,7 +240,7 @@ impl<'a> Namespace<'a> {
 }
 
 /// Returns the paths at which two objects differ, without what each write changes.
-pub fn differing(was: &Value, is: &Value) -> BTreeSet<String> {
+pub(crate) fn differing(was: &Value, is: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     add_differing(was, is, "", &mut found);
     found

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
-pub struct Parts(HashSet<Vec<u8>>);
+pub(crate) struct Parts(HashSet<Vec<u8>>);
 
 const PART: usize = 12;
 
@@ -21,7 +21,7 @@ const FRAMES: [&str; 5] = [
 
 impl Parts {
     /// Returns the parts of all keys except `plain`, which the plugin wrote itself.
-    pub fn of(secret: &Value) -> Self {
+    pub(crate) fn of(secret: &Value) -> Self {
         let data = secret["data"].as_object().into_iter().flatten();
         let mut parts = HashSet::new();
         for (_, value) in data.filter(|(key, _)| *key != "plain") {
@@ -45,7 +45,7 @@ impl Parts {
         Self(parts)
     }
 
-    pub fn are_in(&self, text: &str) -> bool {
+    pub(crate) fn are_in(&self, text: &str) -> bool {
         let mut windows = text.as_bytes().windows(PART);
         windows.any(|window| self.0.contains(window))
     }

@@ -14,8 +14,8 @@ const SERVICE: (&str, &str) = ("kubeflow-system", "kubeflow-trainer-controller-m
 const ON: &str = "--feature-gates=TrainJobStatus=true";
 
 /// A cluster with the runtime `torch` and a controller, whose status server pods reach by the name of its Service.
-pub struct Reporting {
-    pub cluster: Cluster,
+pub(crate) struct Reporting {
+    pub(crate) cluster: Cluster,
     controller: Trainyard,
     _port: Port,
 }
@@ -72,7 +72,7 @@ impl Shared for Reporting {
 
 impl Reporting {
     /// Waits until a TrainJob is complete. Returns what the program of its only pod printed.
-    pub async fn output(&self, namespace: &Namespace<'_>, name: &str) -> Result<String> {
+    pub(crate) async fn output(&self, namespace: &Namespace<'_>, name: &str) -> Result<String> {
         namespace.until_complete(name).await?;
         let is_its =
             |pod: &&Value| pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] == name;
@@ -85,7 +85,7 @@ impl Reporting {
 }
 
 /// Returns `status.trainerStatus` of a TrainJob.
-pub async fn progress(namespace: &Namespace<'_>, name: &str) -> Result<Value> {
+pub(crate) async fn progress(namespace: &Namespace<'_>, name: &str) -> Result<Value> {
     let job = namespace.api(&namespace.jobs).get(name).await?.accepted()?;
     Ok(job["status"]["trainerStatus"].clone())
 }

@@ -9,7 +9,7 @@ use trainyard_cluster::{ControlPlane, Resource, Trainyard, Write};
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
 /// Returns the roles that `trainyard rbac` prints with these arguments.
-pub fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
+pub(crate) fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
     let mut rbac = Command::new(Trainyard::program()?);
     let output = rbac
         .args(["rbac", "--output=json"])
@@ -25,7 +25,7 @@ pub fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
 }
 
 /// Replaces the roles of the controller's ServiceAccount by these roles of the same names.
-pub async fn grant(plane: &ControlPlane, roles: &[Value]) -> Result<()> {
+pub(crate) async fn grant(plane: &ControlPlane, roles: &[Value]) -> Result<()> {
     ensure!(roles.len() == 2, "{roles:#?}");
     for role in roles {
         let resource = match role["kind"].as_str() {

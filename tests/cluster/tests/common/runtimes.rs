@@ -11,7 +11,7 @@ use trainyard_plugin_folders::{root, runtimes};
 use super::runtime;
 
 /// Returns the runtime `plain`, which has no policy.
-pub fn plain() -> Value {
+pub(crate) fn plain() -> Value {
     let mut plain = runtime();
     plain["metadata"]["name"] = json!("plain");
     if let Some(spec) = plain["spec"].as_object_mut() {
@@ -21,7 +21,7 @@ pub fn plain() -> Value {
 }
 
 /// Returns a runtime of MPI: the launcher's container runs `mpirun`, and the nodes' container runs an SSH server.
-pub fn mpi(name: &str, launcher_is_node: bool) -> Value {
+pub(crate) fn mpi(name: &str, launcher_is_node: bool) -> Value {
     let pod = |command: &str| {
         json!({"spec": {"backoffLimit": 0, "template": {"spec": {"containers": [
             {"name": "node", "image": "example.com/mpi", "command": [command]}]}}}})
@@ -44,7 +44,7 @@ pub fn mpi(name: &str, launcher_is_node: bool) -> Value {
 }
 
 /// Returns the runtime `flux`, which has no `backoffLimit` and no failure policy.
-pub fn flux() -> Value {
+pub(crate) fn flux() -> Value {
     let mut flux = runtime();
     flux["metadata"]["name"] = json!("flux");
     flux["spec"]["mlPolicy"] = json!({"flux": {}});
@@ -56,7 +56,7 @@ pub fn flux() -> Value {
 }
 
 /// Returns a runtime whose nodes are a gang that starts after an initializer. Its name is the key of `podGroupPolicy`.
-pub fn gang(kind: PodGroups) -> Value {
+pub(crate) fn gang(kind: PodGroups) -> Value {
     let step = |name: &str, ancestor: &str, cpu: u32| {
         let container = json!({"name": name, "image": "example.com/image", "resources": {"requests": {"cpu": cpu}}});
         json!({
@@ -81,7 +81,7 @@ pub fn gang(kind: PodGroups) -> Value {
 ///
 /// # Panics
 /// There is none with this name.
-pub fn shipped(name: &str) -> Value {
+pub(crate) fn shipped(name: &str) -> Value {
     first(&runtimes(&root()).unwrap_or_default()[name])
 }
 
@@ -89,7 +89,7 @@ pub fn shipped(name: &str) -> Value {
 ///
 /// # Panics
 /// There is none in this folder.
-pub fn of_example(name: &str) -> Value {
+pub(crate) fn of_example(name: &str) -> Value {
     first(&root().join("examples").join(name).join("runtime.yaml"))
 }
 
@@ -111,11 +111,11 @@ fn label<'p>(pod: &'p Pod, key: &str) -> &'p str {
 }
 
 /// Returns the replicated job of a pod.
-pub fn replicated_job(pod: &Pod) -> &str {
+pub(crate) fn replicated_job(pod: &Pod) -> &str {
     label(pod, "replicatedjob-name")
 }
 
 /// Returns the JobSet of a pod.
-pub fn job_set(pod: &Pod) -> &str {
+pub(crate) fn job_set(pod: &Pod) -> &str {
     label(pod, "jobset-name")
 }

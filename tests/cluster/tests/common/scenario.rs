@@ -24,10 +24,10 @@ const SETTLED: Duration = Duration::from_secs(3);
 const WITHIN: Duration = Duration::from_secs(180);
 
 /// A fresh namespace, with at most one TrainJob of each case.
-pub struct Scenario<'a> {
+pub(crate) struct Scenario<'a> {
     namespace: Namespace<'a>,
-    pub creations: Creations,
-    pub deadline: Duration,
+    pub(crate) creations: Creations,
+    pub(crate) deadline: Duration,
     completes: Arc<AtomicBool>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Deref for Scenario<'a> {
 
 impl<'a> Scenario<'a> {
     /// Creates a scenario with this deadline for [`Case::Overdue`].
-    pub async fn new(cluster: &'a Cluster, deadline: Duration) -> Result<Self> {
+    pub(crate) async fn new(cluster: &'a Cluster, deadline: Duration) -> Result<Self> {
         let namespace = Namespace::new(cluster).await?;
         let scenario = Self {
             creations: Creations::start(cluster.plane(), &namespace.name).await?,
@@ -72,7 +72,7 @@ impl<'a> Scenario<'a> {
         self.decide();
     }
 
-    pub async fn until(
+    pub(crate) async fn until(
         &self,
         case: Case,
         what: &str,
@@ -83,7 +83,7 @@ impl<'a> Scenario<'a> {
     }
 
     /// Waits until these cases have reached their final state and nothing changes any longer. Returns all objects.
-    pub async fn settled(&self, cases: &[Case]) -> Result<Value> {
+    pub(crate) async fn settled(&self, cases: &[Case]) -> Result<Value> {
         for case in cases {
             let holds = |job: &Value| case.is_over(job);
             self.until(*case, "it is over", holds).await?;
@@ -92,7 +92,7 @@ impl<'a> Scenario<'a> {
     }
 
     /// Waits until nothing has changed for this long. Returns all objects.
-    pub async fn unchanged_for(&self, pause: Duration) -> Result<Value> {
+    pub(crate) async fn unchanged_for(&self, pause: Duration) -> Result<Value> {
         let mut last = (Instant::now(), self.objects().await?);
         loop {
             tokio::time::sleep(pause / 10).await;
@@ -106,12 +106,12 @@ impl<'a> Scenario<'a> {
     }
 
     /// Returns whether exactly these objects exist.
-    pub async fn is(&self, expected: &Value) -> Result<bool> {
+    pub(crate) async fn is(&self, expected: &Value) -> Result<bool> {
         Ok(self.objects().await? == *expected)
     }
 
     /// Waits until exactly these objects exist.
-    pub async fn until_it_is(&self, expected: &Value) -> Result<()> {
+    pub(crate) async fn until_it_is(&self, expected: &Value) -> Result<()> {
         let deadline = Instant::now() + WITHIN;
         loop {
             let found = self.objects().await?;
@@ -130,13 +130,13 @@ impl<'a> Scenario<'a> {
 
     /// Waits until the controller is idle, and checks that exactly these objects still exist and that none of them was created more than
     /// once. This detects late changes.
-    pub async fn stays(&self, expected: &Value, controller: &Trainyard) -> Result<()> {
+    pub(crate) async fn stays(&self, expected: &Value, controller: &Trainyard) -> Result<()> {
         controller.until_idle().await?;
         self.has_stayed(expected).await
     }
 
     /// Checks that exactly these objects exist, and that none of them was created more than once.
-    pub async fn has_stayed(&self, expected: &Value) -> Result<()> {
+    pub(crate) async fn has_stayed(&self, expected: &Value) -> Result<()> {
         let found = self.objects().await?;
         ensure!(
             found == *expected,
@@ -147,7 +147,7 @@ impl<'a> Scenario<'a> {
     }
 
     /// Returns all objects that a TrainJob leads to, without the parts that differ between runs.
-    pub async fn objects(&self) -> Result<Value> {
+    pub(crate) async fn objects(&self) -> Result<Value> {
         let all = self.everything().await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let name = |object: &Value| text(&object["metadata"]["name"]);

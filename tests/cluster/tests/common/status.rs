@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::Namespace;
 
 /// Returns the type, status and reason of each condition.
-pub fn conditions(job: &Value) -> Vec<[String; 3]> {
+pub(crate) fn conditions(job: &Value) -> Vec<[String; 3]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = job["status"]["conditions"].as_array();
     let conditions = conditions.into_iter().flatten();
@@ -17,20 +17,20 @@ pub fn conditions(job: &Value) -> Vec<[String; 3]> {
         .collect()
 }
 
-pub fn is(job: &Value, kind: &str, status: &str) -> bool {
+pub(crate) fn is(job: &Value, kind: &str, status: &str) -> bool {
     conditions(job)
         .iter()
         .any(|c| c[0] == kind && c[1] == status)
 }
 
 /// Returns the counts of each replicated job, by name.
-pub fn counts(job: &Value) -> BTreeMap<String, &Value> {
+pub(crate) fn counts(job: &Value) -> BTreeMap<String, &Value> {
     let jobs = job["status"]["jobsStatus"].as_array();
     let jobs = jobs.into_iter().flatten();
     jobs.map(|job| (job["name"].to_string(), job)).collect()
 }
 
-pub fn is_running(job: &Value) -> bool {
+pub(crate) fn is_running(job: &Value) -> bool {
     let counts = counts(job);
     let runs = |job: &Value| job["ready"] == 1;
     counts
@@ -39,7 +39,7 @@ pub fn is_running(job: &Value) -> bool {
         && counts.values().any(|job| runs(job))
 }
 
-pub fn is_suspended(job: &Value) -> bool {
+pub(crate) fn is_suspended(job: &Value) -> bool {
     let suspended = |job: &Value| job["suspended"] == 1 && job["active"] == 0;
     let counts = counts(job);
     let mut all = counts.values();
@@ -49,7 +49,7 @@ pub fn is_suspended(job: &Value) -> bool {
 }
 
 /// Returns the type, status, reason and message of each condition.
-pub fn described_conditions(job: &Value) -> Vec<[String; 4]> {
+pub(crate) fn described_conditions(job: &Value) -> Vec<[String; 4]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = job["status"]["conditions"].as_array();
     let fields = ["type", "status", "reason", "message"];
@@ -59,9 +59,9 @@ pub fn described_conditions(job: &Value) -> Vec<[String; 4]> {
 }
 
 /// The conditions that the reference sets on a TrainJob.
-pub const SUSPENDED: [&str; 4] = ["Suspended", "True", "Suspended", "TrainJob is suspended"];
-pub const RESUMED: [&str; 4] = ["Suspended", "False", "Resumed", "TrainJob is resumed"];
-pub const OVERDUE: [&str; 4] = [
+pub(crate) const SUSPENDED: [&str; 4] = ["Suspended", "True", "Suspended", "TrainJob is suspended"];
+pub(crate) const RESUMED: [&str; 4] = ["Suspended", "False", "Resumed", "TrainJob is resumed"];
+pub(crate) const OVERDUE: [&str; 4] = [
     "Failed",
     "True",
     "DeadlineExceeded",
@@ -78,7 +78,7 @@ fn counts_of_node(counted: &[&str]) -> Value {
 }
 
 /// Waits until the TrainJob's only replicated job counts in exactly these fields of the status.
-pub async fn until_counted(
+pub(crate) async fn until_counted(
     namespace: &Namespace<'_>,
     name: &str,
     counted: &[&str],

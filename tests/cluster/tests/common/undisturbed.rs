@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Controlled, Setup, runtime};
 
 /// Runtimes with the policy `torch`, with no policy, and with an initializer.
-pub struct Runtimes;
+pub(crate) struct Runtimes;
 
 impl Setup for Runtimes {
     fn runtimes() -> Vec<Value> {
@@ -26,10 +26,10 @@ impl Setup for Runtimes {
 }
 
 /// A cluster without faults, with the controller and these runtimes.
-pub type Undisturbed = Controlled<Runtimes>;
+pub(crate) type Undisturbed = Controlled<Runtimes>;
 
 /// Returns the runtime `torch` with another name and this `mlPolicy`.
-pub fn runtime_with(name: &str, policy: &Value) -> Value {
+pub(crate) fn runtime_with(name: &str, policy: &Value) -> Value {
     let mut runtime = runtime();
     runtime["metadata"]["name"] = json!(name);
     runtime["spec"]["mlPolicy"] = policy.clone();

@@ -4,7 +4,7 @@
 mod reference;
 mod shell;
 
-pub use self::shell::Shell;
+pub(crate) use self::shell::Shell;
 
 use std::{
     fs,
@@ -20,13 +20,13 @@ use trainyard_cluster::{
 use trainyard_schema::documents::Kind;
 
 /// The namespace of both charts.
-pub const NAMESPACE: &str = "kubeflow-system";
+pub(crate) const NAMESPACE: &str = "kubeflow-system";
 /// The Deployment, the ServiceAccount and the role of both controllers.
-pub const MANAGER: &str = "kubeflow-trainer-controller-manager";
+pub(crate) const MANAGER: &str = "kubeflow-trainer-controller-manager";
 /// The release of the shadow mode, its namespace, and its objects.
-pub const SHADOW: &str = "trainyard-shadow";
+pub(crate) const SHADOW: &str = "trainyard-shadow";
 /// The Job of Trainyard's chart that applies its runtimes.
-pub const RUNTIMES: &str = "kubeflow-trainer-runtimes";
+pub(crate) const RUNTIMES: &str = "kubeflow-trainer-runtimes";
 /// The webhook configurations of both controllers.
 const WEBHOOKS: [&str; 2] = [
     "defaulter.trainer.kubeflow.org",
@@ -38,41 +38,41 @@ const NAME: &str = "app.kubernetes.io/name";
 const JOB: &str = "batch.kubernetes.io/job-name";
 
 /// A cluster on which a version of helm runs.
-pub struct Charts<'a> {
-    pub cluster: &'a Cluster,
+pub(crate) struct Charts<'a> {
+    pub(crate) cluster: &'a Cluster,
     shell: Shell,
 }
 
 impl<'a> Charts<'a> {
     /// Prepares a shell with both charts.
-    pub fn new(cluster: &'a Cluster, helm: Helm) -> Result<Self> {
+    pub(crate) fn new(cluster: &'a Cluster, helm: Helm) -> Result<Self> {
         let shell = Shell::new(helm)?;
         Ok(Self { cluster, shell })
     }
 
     /// Returns a path in the folder of the shell.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.shell.path(name)
     }
 
     /// See [`Shell::taking_over`].
-    pub fn taking_over(&self) -> &'static [&'static str] {
+    pub(crate) fn taking_over(&self) -> &'static [&'static str] {
         self.shell.taking_over()
     }
 
     /// Runs a shell command as the administrator. Returns its output.
-    pub async fn shell(&self, command: &str) -> Result<String> {
+    pub(crate) async fn shell(&self, command: &str) -> Result<String> {
         self.shell_as(self.cluster.plane().kubeconfig(), command)
             .await
     }
 
     /// Runs a shell command with the permissions of a kubeconfig file. Returns its output.
-    pub async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
+    pub(crate) async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
         self.shell.run(kubeconfig, command).await
     }
 
     /// Runs helm with arguments that have no spaces.
-    pub async fn helm(&self, arguments: &[&str]) -> Result<String> {
+    pub(crate) async fn helm(&self, arguments: &[&str]) -> Result<String> {
         let quoted = arguments.iter().map(|argument| format!("'{argument}'"));
         let command = quoted.collect::<Vec<_>>().join(" ");
         let command = format!("helm {command} --namespace {NAMESPACE}");
@@ -94,7 +94,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Runs what installs or upgrades a chart, and meanwhile `hook` with the pod of a Job, as soon as it runs.
-    pub async fn with_hook<R>(
+    pub(crate) async fn with_hook<R>(
         &self,
         installs: impl Future<Output = Result<String>>,
         job: &str,
@@ -115,7 +115,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Runs what installs or upgrades Trainyard's chart. Before the hook applies the runtimes, the controller of the chart starts.
-    pub async fn install_trainyard(
+    pub(crate) async fn install_trainyard(
         &self,
         installs: impl Future<Output = Result<String>>,
     ) -> Result<Trainyard> {
@@ -133,14 +133,14 @@ impl<'a> Charts<'a> {
 
     /// Starts the controller as the Deployment of Trainyard's chart describes it, and waits until it is ready. If the chart has webhooks, API
     /// servers call them.
-    pub async fn trainyard(&self) -> Result<Trainyard> {
+    pub(crate) async fn trainyard(&self) -> Result<Trainyard> {
         let config = self.config("controller.yaml").await?;
         self.start(NAMESPACE, self.deployment().await?, &config)
             .await
     }
 
     /// Starts what the shadow mode of Trainyard's chart runs.
-    pub async fn shadow(&self) -> Result<Trainyard> {
+    pub(crate) async fn shadow(&self) -> Result<Trainyard> {
         let get = async |root: &str, plural: &str, name: &str| {
             let resource = Resource::namespaced(root, plural);
             let found = self.cluster.api(&resource, SHADOW).get(name).await?;
@@ -197,7 +197,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Changes each webhook of a mutating and a validating configuration.
-    pub async fn change_webhooks(
+    pub(crate) async fn change_webhooks(
         &self,
         [mutating, validating]: [&str; 2],
         change: impl Fn(&mut Value),
@@ -225,14 +225,14 @@ impl<'a> Charts<'a> {
     }
 
     /// Returns the Deployment of the controller.
-    pub async fn deployment(&self) -> Result<Value> {
+    pub(crate) async fn deployment(&self) -> Result<Value> {
         let deployments = Resource::namespaced("/apis/apps/v1", "deployments");
         let deployments = self.cluster.api(&deployments, NAMESPACE);
         Ok(deployments.get(MANAGER).await?.accepted()?)
     }
 
     /// Returns the configuration file of the controller.
-    pub async fn config(&self, file: &str) -> Result<String> {
+    pub(crate) async fn config(&self, file: &str) -> Result<String> {
         let maps = Resource::namespaced("/api/v1", "configmaps");
         let maps = self.cluster.api(&maps, NAMESPACE);
         let map = maps.get("kubeflow-trainer-config").await?.accepted()?;
@@ -241,12 +241,12 @@ impl<'a> Charts<'a> {
     }
 
     /// Lets the pod of the shadow mode run.
-    pub fn hold_the_shadow(&self) {
+    pub(crate) fn hold_the_shadow(&self) {
         self.cluster.kubelet().decide(SHADOW, |_| Fate::Hold);
     }
 
     /// Waits until the pods of the controllers and of the hooks are gone. JobSet's may stay.
-    pub async fn until_no_pods(&self) -> Result<()> {
+    pub(crate) async fn until_no_pods(&self) -> Result<()> {
         eventually("the pods are gone", async || {
             let pods = Resource::pods();
             let left = self.cluster.api(&pods, NAMESPACE).items().await?;
@@ -258,7 +258,7 @@ impl<'a> Charts<'a> {
 }
 
 /// Deletes the CRDs of both charts, which a cluster has from its start. Helm would not take over objects that it did not create.
-pub async fn delete_crds(plane: &ControlPlane) -> Result<()> {
+pub(crate) async fn delete_crds(plane: &ControlPlane) -> Result<()> {
     let crds = Resource::crds();
     for kind in Kind::ALL {
         let name = format!("{}.trainer.kubeflow.org", kind.plural());
@@ -276,14 +276,14 @@ pub async fn delete_crds(plane: &ControlPlane) -> Result<()> {
 }
 
 /// Copies a folder.
-pub fn copied(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copied(from: &Path, to: &Path) -> Result<()> {
     let copied = Command::new("cp").arg("-r").args([from, to]).status()?;
     ensure!(copied.success());
     Ok(())
 }
 
 /// Replaces a text that is in a file once.
-pub fn replace(file: &Path, from: &str, to: &str) -> Result<()> {
+pub(crate) fn replace(file: &Path, from: &str, to: &str) -> Result<()> {
     let text = fs::read_to_string(file)?;
     ensure!(text.matches(from).count() == 1, "{from}");
     Ok(fs::write(file, text.replace(from, to))?)

@@ -13,7 +13,7 @@ use super::{Charts, NAMESPACE, WEBHOOKS, copied, replace, strings};
 const RUNTIMES: &str = "kubeflow-trainer-runtimes-installer";
 
 /// Copies the reference's chart, with JobSet's in it. That of LeaderWorkerSet, which is off by default, is in no module.
-pub fn copy_the_references(to: &Path) -> Result<()> {
+pub(crate) fn copy_the_references(to: &Path) -> Result<()> {
     copied(&reference_chart()?, to)?;
     // Files in the cache of modules are read-only.
     let writable = Command::new("chmod").args(["-R", "u+w"]).arg(to).status()?;
@@ -28,7 +28,7 @@ pub fn copy_the_references(to: &Path) -> Result<()> {
 impl Charts<'_> {
     /// Runs what installs the reference's chart, whose values have [these](ReferencePorts::configuration) members. Before the hook applies
     /// the runtimes, the reference starts as its Deployment describes it, and API servers call its webhooks.
-    pub async fn install_the_reference(
+    pub(crate) async fn install_the_reference(
         &self,
         installs: impl Future<Output = Result<String>>,
         ports: ReferencePorts,

@@ -14,14 +14,14 @@ use trainyard_cluster::{Helm, Trainyard, chart, kubectl};
 use super::{copied, reference::copy_the_references};
 
 /// A folder with both charts, and with the programs of the documentation.
-pub struct Shell {
+pub(crate) struct Shell {
     helm: Helm,
     folder: TempDir,
 }
 
 impl Shell {
     /// Makes the folder.
-    pub fn new(helm: Helm) -> Result<Self> {
+    pub(crate) fn new(helm: Helm) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let shell = Self { helm, folder };
         let programs = shell.path("bin");
@@ -40,13 +40,13 @@ impl Shell {
     }
 
     /// Returns a path in the folder.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Arguments for an installation over objects that something else created. Version 4 applies on the server, where that something has
     /// the fields.
-    pub fn taking_over(&self) -> &'static [&'static str] {
+    pub(crate) fn taking_over(&self) -> &'static [&'static str] {
         match self.helm {
             Helm::Three => &["--take-ownership"],
             Helm::Four => &["--take-ownership", "--force-conflicts"],
@@ -54,7 +54,7 @@ impl Shell {
     }
 
     /// Runs a command in the folder with the permissions of a kubeconfig file. Returns its output.
-    pub async fn run(&self, kubeconfig: &Path, command: &str) -> Result<String> {
+    pub(crate) async fn run(&self, kubeconfig: &Path, command: &str) -> Result<String> {
         let folders =
             env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
         let path = env::join_paths([self.path("bin")].into_iter().chain(folders))?;
