@@ -105,6 +105,10 @@ test-reference: needs-go ## Compare with the Kubeflow Trainer's own code, 100,00
 test-mpi: setup ## Run real MPI programs with the rendered files; needs root and sshd, skips and counts MPIs that are not installed.
 	@$(SKIPPED) $(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
 
+.PHONY: test-again
+test-again: needs-go build ## Prove on real Kubernetes what tests of the controller prove with an API server in their process: frozen JobSets, keys, placements, bad plugins, replicas; needs Go.
+	$(CARGO) test --locked --workspace --test cluster -- again
+
 .PHONY: test-handover
 test-handover: needs-go build ## Move TrainJobs of each policy in each state from the Kubeflow Trainer's controller to this one, and back; needs Go.
 	$(CARGO) test --locked --workspace --test cluster -- handover
@@ -152,8 +156,8 @@ test-languages: build ## Build and test new plugins of each kind in C, Go, JavaS
 	@tools/languages.sh $(CARGO) test --locked --workspace --test all -- plugins_in_other_languages_work --nocapture
 
 .PHONY: test-conform
-test-conform: build ## Check that the built-in plugins and the examples pass `trainyard plugin conform`, that it finds mistakes, and that the guide works; minutes.
-	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugin_conform_finds_mistakes:: plugin_guide_works::
+test-conform: build ## Check that the built-in plugins and the examples pass `trainyard plugin conform`, that it finds mistakes, that the guide works, and that the SDK can be packaged; minutes.
+	$(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugin_conform_finds_mistakes:: plugin_guide_works:: sdk_is_a_crate::
 	@set -e; for manifest in $(wildcard plugins/*/manifest.json examples/plugins/*/manifest.json); do \
 	  $(TRAINYARD) plugin conform $$(dirname $$manifest); \
 	done
@@ -195,8 +199,8 @@ mutants: setup ## Change the code that decides, one place at a time, and run its
 	@tools/mutants.sh $(FILE:%=--re %) $(SHARD:%=--sharding round-robin --shard %)
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, handover, load, gangs, Kueue, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, an upgrade, the site, the harness, two releases; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-handover test-load test-gangs test-kueue test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-upgrade test-frameworks growth docs audit test-release
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, the controller on real Kubernetes again, handover, load, gangs, Kueue, the SDK's API, every order of events, every fault of every call, the fuzzers, other versions of Kubernetes, an upgrade, the site, the harness, two releases; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-again test-handover test-load test-gangs test-kueue test-plugins test-mpi test-languages test-semver test-model test-faults test-fuzz test-versions test-upgrade test-frameworks growth docs audit test-release
 
 # Also used by tools/soak.sh: SOAK_MINUTES (120), SOAK_SEED (the time).
 .PHONY: soak

@@ -99,6 +99,7 @@ fn unpacked(folder: &Path) -> BTreeMap<String, PathBuf> {
 }
 
 #[test]
+#[ignore = "takes a minute: `make test-conform`"]
 fn a_plugin_is_built_and_tested_from_the_packages() {
     let folder = tempfile::tempdir().unwrap();
     let crates = unpacked(folder.path());

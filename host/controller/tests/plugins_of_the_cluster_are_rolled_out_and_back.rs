@@ -420,7 +420,7 @@ async fn a_share_whose_plugin_is_paused_in_a_namespace_is_rolled_back() {
         method: None,
     };
     world.upgrade(&failing_with(fuel));
-    world.until_stage(2, "Share").await;
+    world.until_used_in_a_share(2).await;
     let names: Vec<_> = (0..8).map(|number| format!("late-{number}")).collect();
     for name in &names {
         world.cluster.put(job(EARLY, name, "stamped", false));

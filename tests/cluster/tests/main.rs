@@ -94,11 +94,12 @@ macro_rules! files {
 type Group = (&'static str, fn() -> Result<Program>);
 
 /// The groups, and what returns their tests.
-const GROUPS: [Group; 12] = [
+const GROUPS: [Group; 13] = [
     ("api_server", api_server),
     ("calm", calm),
     ("disturbed", disturbed),
     ("outages", outages),
+    ("again", again),
     ("harness", harness),
     ("handover", handover),
     ("load", load),
@@ -172,19 +173,26 @@ fn calm() -> Result<Program> {
     ))
 }
 
-/// Controllers whose objects are changed by others, whose plugins fail, or that run beside another controller.
+/// Controllers whose objects are changed by others, and whose calls are recorded.
 fn disturbed() -> Result<Program> {
     Ok(files!(
         Program::default(),
         external_changes_are_repaired,
+        printed_roles_match_api_calls,
+        controller_waits_for_its_crds,
+    ))
+}
+
+/// What `host/controller/tests` proves with an API server in its process, with a real one: `make test-again`.
+fn again() -> Result<Program> {
+    Ok(files!(
+        Program::default(),
         queued_job_sets_are_never_lost,
         objects_beside_a_job_set_follow_their_mode,
         running_job_sets_are_frozen,
         resumed_train_jobs_get_only_their_current_placement,
         bad_plugins_affect_only_their_own_train_jobs,
         one_replica_leads_and_another_takes_over,
-        printed_roles_match_api_calls,
-        controller_waits_for_its_crds,
         keys_are_generated_once,
     ))
 }
