@@ -106,7 +106,7 @@ test-mpi: setup ## Run real MPI programs with the rendered files; needs root and
 	@$(SKIPPED) $(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
 
 .PHONY: test-again
-test-again: needs-go build ## Prove on real Kubernetes what tests of the controller prove with an API server in their process: frozen JobSets, keys, placements, bad plugins, replicas; needs Go.
+test-again: needs-go build ## Prove on real Kubernetes what tests of the controller prove without it: queued and frozen JobSets, placements, replicas; needs Go.
 	$(CARGO) test --locked --workspace --test cluster -- again
 
 .PHONY: test-handover
@@ -121,7 +121,7 @@ test-load: needs-go build ## Restart a controller with 2,000 TrainJobs, and try 
 test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
 	$(CARGO) test --locked --workspace --test cluster -- gangs
 
-# KUEUE=0.15 selects another release, with which the test of quota fails (docs/compatibility.md).
+# KUEUE=0.15 selects another release, which reserves quota for one node of each TrainJob (docs/compatibility.md).
 .PHONY: test-kueue
 test-kueue: needs-go build ## Queue, preempt and resume TrainJobs with the newest Kueue in tests/cluster/kueue, or KUEUE=0.15; needs Go, builds it first for 11 minutes of CPU.
 	$(if $(KUEUE),TRAINYARD_KUEUE=$(KUEUE)) $(CARGO) test --locked --workspace --test cluster -- kueue

@@ -58,6 +58,9 @@ fn run(folder: &Path, line: &str) -> Output {
             format!("{}:{search}", binary.parent().unwrap().display()),
         )
         .env("HOME", folder)
+        // Otherwise the cache of others would be used with this home's key.
+        .env_remove("XDG_CACHE_HOME")
+        .env_remove("XDG_STATE_HOME")
         .env("KUBECONFIG", folder.join("no-kubeconfig"))
         .env_remove("KUBERNETES_SERVICE_HOST")
         .output()

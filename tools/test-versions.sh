@@ -12,8 +12,8 @@ for module in "$root"/tests/cluster/kubernetes/${VERSION:-*}/; do
         echo "building Kubernetes $version into $assets (takes 10 minutes)"
         scratch=$(mktemp -d)
         trap 'rm -rf "$scratch"' EXIT
-        (cd "$root/tests/cluster/tools" && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$scratch/etcd" go.etcd.io/etcd/server/v3)
-        (cd "$module" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$scratch/" tool)
+        (cd "$root/tests/cluster/tools" && CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -ldflags '-s -w' -o "$scratch/etcd" go.etcd.io/etcd/server/v3)
+        (cd "$module" && CGO_ENABLED=0 go build -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" -o "$scratch/" tool)
         mkdir -p "$cache"
         mv "$scratch" "$assets"
     fi

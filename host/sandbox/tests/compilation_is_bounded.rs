@@ -278,6 +278,19 @@ fn exponential_types_are_refused() {
     assert!(matches!(error, ScreenError::Malformed(_)), "{error}");
 }
 
+/// The error does not suggest a higher limit of memory, which would not help.
+#[test]
+fn component_types_that_nest_deeply_are_refused_as_such() {
+    let mut types = vec![1];
+    types.extend([0x41, 1, 1].repeat(3_000));
+    types.push(0x7f);
+    let error = screened(with_section(good(), 7, &types), &LoadLimits::default());
+    let ScreenError::Child(CompileError::Refused(problem)) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(problem, "it nests too deeply");
+}
+
 #[test]
 fn inspection_is_bounded() {
     let limits = |compile_memory_bytes, compile_seconds| LoadLimits {

@@ -36,11 +36,20 @@ pub(crate) fn build_with(
     to: &Path,
 ) -> Result<()> {
     let to = to.to_str().context("the path is not UTF-8")?;
+    // The linker drops debug information. To compile Kubernetes without it takes a sixth less.
     let mut flags = "-s -w".to_owned();
     if !variable.is_empty() {
         flags = format!("{flags} -X {variable}");
     }
-    let mut args = vec!["build", "-trimpath", "-ldflags", &flags, "-o", to];
+    let mut args = vec![
+        "build",
+        "-trimpath",
+        "-gcflags=all=-dwarf=false",
+        "-ldflags",
+        &flags,
+        "-o",
+        to,
+    ];
     args.extend(packages);
     go(module, &args)?;
     Ok(())

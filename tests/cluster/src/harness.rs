@@ -1,4 +1,4 @@
-//! Test programs whose tests share a control plane or a cluster.
+//! Groups of tests that share a control plane or a cluster.
 
 use std::{
     any::Any,
@@ -55,7 +55,7 @@ impl Shared for ControlPlane {
     }
 }
 
-/// A cluster apart from that of the other tests of a program, for those that change what all its namespaces share.
+/// A cluster apart from that of the other tests of a group, for those that change what all its namespaces share.
 pub struct OwnCluster(pub Cluster);
 
 impl Shared for OwnCluster {
@@ -140,7 +140,7 @@ impl<S: Shared> Test<S> {
     }
 }
 
-/// The tests of a program, file by file.
+/// The tests of a group, file by file.
 ///
 /// The first test that needs an environment starts it. Only one environment exists at a time: tests in another one wait until the running
 /// tests have ended, so files that share an environment are best added one after another.

@@ -1,7 +1,7 @@
 //! Real Kubernetes for tests, as plain processes on this machine: a [`ControlPlane`] of etcd and kube-apiserver, or a [`Cluster`] that also
 //! runs JobSets, with the real controllers and a [`Kubelet`] that can run containers as processes of this machine.
 //!
-//! A [`Program`] is the `main` of a test program: it starts one of them when the first test needs it, passes it to every test, and stops it
+//! A [`Program`] is the tests of a group: it starts one of them when the first test needs it, passes it to every test, and stops it
 //! after the last one. Tests are kept apart by [namespaces](ControlPlane::new_namespace) and names.
 
 mod answer;

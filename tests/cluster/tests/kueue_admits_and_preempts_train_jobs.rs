@@ -1,6 +1,7 @@
 //! Kueue, with its own controller and webhooks, queues TrainJobs of each policy, preempts them for others, and admits them again to other
-//! nodes. Pods exist only while Kueue has admitted the TrainJob. They request what it reserved quota for, and have the node selector and the
-//! tolerations of the flavor to which it is admitted. The JobSet is created once, and only its placement changes.
+//! nodes. Pods exist only while Kueue has admitted the TrainJob. They request what it reserved quota for (0.15 reserves
+//! for one node), and have the node selector and the tolerations of the flavor to which it is admitted. The JobSet is created once, and only its
+//! placement changes.
 
 mod queue;
 
@@ -22,18 +23,26 @@ const POLICIES: [(&str, u64); 8] = [
     ("jax-distributed", 2),
     ("xgboost-distributed", 2),
     ("own-launcher", 3),
-    ("launcher-node", 2),
+    (LAUNCHER_NODE, 2),
     ("coscheduling", 3),
     ("volcano", 3),
 ];
 /// Those of which Kueue counts `resourcesPerNode` for another pod (docs/kueue.md).
-const MPI: [&str; 2] = ["own-launcher", "launcher-node"];
+const MPI: [&str; 2] = ["own-launcher", LAUNCHER_NODE];
+/// The launcher is a node.
+const LAUNCHER_NODE: &str = "launcher-node";
 
 /// The runtimes whose TrainJobs Kueue never starts, each with the number of pods.
 const NEVER_STARTED: [(&str, u64); 2] = [("flux", 2), (TORCHTUNE, 4)];
 const TORCHTUNE: &str = "torchtune-llama3.2-1b";
 /// What the API server answers when Kueue changes `spec.trainer`.
 const IMMUTABLE: &str = "spec.trainer: Invalid value: field is immutable";
+
+/// Returns whether this Kueue is 0.15. It reserves quota for one node, whatever `numNodes` is (docs/kueue.md), and contains a Kubeflow Trainer
+/// without Flux.
+fn is_oldest() -> bool {
+    env::var("TRAINYARD_KUEUE").is_ok_and(|release| release == "0.15")
+}
 
 /// The CRDs of PodGroups, and a runtime of each policy whose containers request a CPU.
 pub(crate) struct EachPolicy;
@@ -179,9 +188,7 @@ async fn train_jobs_of_each_policy(shared: &Queued) -> Result<()> {
 /// Kueue admits them, but changes their `spec.trainer` in the request that starts them, because the code of the Kubeflow Trainer in it does
 /// (docs/kueue.md).
 async fn flux_and_torchtune_are_never_started(shared: &Queued) -> Result<()> {
-    // This release contains a Kubeflow Trainer without Flux.
-    let is_old = env::var("TRAINYARD_KUEUE").is_ok_and(|release| release == "0.15");
-    for (runtime, pods) in NEVER_STARTED.into_iter().skip(usize::from(is_old)) {
+    for (runtime, pods) in NEVER_STARTED.into_iter().skip(usize::from(is_oldest())) {
         let queue = Queue::new(&shared.controlled.cluster, runtime, pods).await?;
         queue.create("first", "low").await?;
         let name = &queue.namespace.name;

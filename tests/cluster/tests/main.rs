@@ -1,7 +1,7 @@
 //! The tests that need Kubernetes, in groups, of which the first argument names one: `cargo test --workspace --test cluster -- calm`.
 //!
 //! A group is what one command runs (`make test-cluster`, `make test-kueue`). One program
-//! has them all, because most need the same code, which would be compiled and linked for each group.
+//! has them all, because most need the same code, which would otherwise be compiled and linked for each group.
 
 // Tests may panic.
 #![allow(clippy::indexing_slicing)]
@@ -173,17 +173,19 @@ fn calm() -> Result<Program> {
     ))
 }
 
-/// Controllers whose objects are changed by others, and whose calls are recorded.
+/// Controllers whose objects are changed by others, whose calls are recorded, or whose plugins fail.
 fn disturbed() -> Result<Program> {
     Ok(files!(
         Program::default(),
         external_changes_are_repaired,
         printed_roles_match_api_calls,
         controller_waits_for_its_crds,
+        bad_plugins_affect_only_their_own_train_jobs,
+        keys_are_generated_once,
     ))
 }
 
-/// What `host/controller/tests` proves with an API server in its process, with a real one: `make test-again`.
+/// What the tests of host/controller prove without Kubernetes, with it: `make test-again`.
 fn again() -> Result<Program> {
     Ok(files!(
         Program::default(),
@@ -191,9 +193,7 @@ fn again() -> Result<Program> {
         objects_beside_a_job_set_follow_their_mode,
         running_job_sets_are_frozen,
         resumed_train_jobs_get_only_their_current_placement,
-        bad_plugins_affect_only_their_own_train_jobs,
         one_replica_leads_and_another_takes_over,
-        keys_are_generated_once,
     ))
 }
 

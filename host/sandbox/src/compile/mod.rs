@@ -27,6 +27,9 @@ const REFUSED: u8 = 3;
 /// The most bytes of the child's error message that are read.
 const MAX_MESSAGE: u64 = 16 << 10;
 
+/// What Rust writes before it aborts a process whose stack is used up.
+const OVERFLOWED: &str = "has overflowed its stack";
+
 /// The most bytes of the surface in the answer.
 const MAX_SURFACE: u64 = 1 << 20;
 
@@ -157,6 +160,10 @@ fn outcome(
             &String::from_utf8_lossy(message),
         ))),
         (_, Some(SIGXCPU | SIGKILL)) => Err(CompileError::Time(limits.compile_seconds)),
+        // Rust says so and aborts. More memory would not help.
+        (_, Some(SIGABRT)) if String::from_utf8_lossy(message).contains(OVERFLOWED) => {
+            Err(CompileError::Refused("it nests too deeply".to_owned()))
+        }
         // A failed allocation aborts, and so does a thread whose stack cannot be mapped.
         (_, Some(SIGABRT | SIGSEGV)) => Err(CompileError::Memory(limits.compile_memory_bytes)),
         _ => Err(CompileError::Ended {

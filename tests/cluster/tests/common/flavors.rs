@@ -1,5 +1,4 @@
 //! The test plugin that looks objects up, with a controller that loads it and has only the roles that `trainyard rbac` prints for it.
-#![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 
 use std::{
     ffi::OsString,

@@ -1,5 +1,4 @@
 //! The test plugin that requests keys, and the keys in its Secrets.
-#![allow(dead_code, missing_docs, unreachable_pub, clippy::indexing_slicing)]
 
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Cluster, Fate, Resource, Write, eventually};
 
-use super::{MPI, TORCHTUNE};
+use super::{LAUNCHER_NODE, MPI, TORCHTUNE, is_oldest};
 use crate::common::{Namespace, is, is_running, runtimes};
 
 /// The version that all releases serve.
@@ -92,10 +92,9 @@ impl<'a> Queue<'a> {
     /// Returns the spec of the ClusterQueue with quota for one TrainJob on nodes of each of these flavors.
     fn spec(&self, flavors: &[&str]) -> Value {
         let flavors = FLAVORS.map(|flavor| {
-            let pods = if flavors.contains(&flavor) {
-                self.pods
-            } else {
-                0
+            let pods = match flavors.contains(&flavor) {
+                true => self.reserved(),
+                false => 0,
             };
             let quota = [
                 json!({"name": "cpu", "nominalQuota": 1000}),
@@ -107,6 +106,12 @@ impl<'a> Queue<'a> {
             "namespaceSelector": {}, "preemption": {"withinClusterQueue": "LowerPriority"},
             "resourceGroups": [{"coveredResources": ["cpu", "pods"], "flavors": flavors}],
         })
+    }
+
+    /// Returns the number of pods for which Kueue reserves quota. There are two nodes, of which one may be the launcher.
+    fn reserved(&self) -> u64 {
+        let second_node = u64::from(is_oldest() && self.runtime != LAUNCHER_NODE);
+        self.pods - second_node
     }
 
     /// Gives quota for one TrainJob on nodes of this flavor too.
@@ -172,7 +177,10 @@ impl<'a> Queue<'a> {
             let of_set = |pod: &&Value| {
                 pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"] == set["name"]
             };
-            let pods: Vec<_> = all.iter().filter(of_set).collect();
+            let mut pods: Vec<_> = all.iter().filter(of_set).collect();
+            if is_oldest() && set["name"] == "node" {
+                pods.truncate(1);
+            }
             let is_same =
                 set["count"] == pods.len() && cpus(&set["resourceUsage"]) == requested(&pods);
             // Kueue reserves nothing again for pods that have ended.
