@@ -1,5 +1,4 @@
 //! Parts of a Secret's keys, plain and in base64, that are too long to occur in a text by chance.
-#![allow(dead_code, missing_docs, unreachable_pub)]
 
 use std::collections::HashSet;
 
