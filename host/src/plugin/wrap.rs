@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use trainyard_api::{error::InputProblem, inputs};
 use trainyard_componentize::wrap;
+use trainyard_sandbox::{LoadLimits, screen};
 
 use super::{build, script::MAX_MANIFEST};
 use crate::{args::CacheArgs, load, output, report::ErrorList};
+
+/// The most bytes of a file. What is removed from it, such as debug information, can be larger than a plugin.
+const MOST: u64 = 256 << 20;
 
 /// Arguments of `plugin wrap`.
 #[derive(Debug, Args)]
@@ -33,9 +37,14 @@ pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
         let path = output::path(path);
         ErrorList::from_iter([format!("{path}: {problem}")])
     };
-    // A pipe or a device may never end.
-    let wasm = inputs::check_regular(&args.file).and_then(|()| Ok(std::fs::read(&args.file)?));
-    let wasm = wasm.map_err(|problem| failed(&args.file, problem))?;
+    let limits = LoadLimits {
+        bytes: MOST,
+        ..LoadLimits::default()
+    };
+    let wasm = screen::read(&args.file, &limits).map_err(|error| {
+        let path = output::path(&args.file);
+        ErrorList::from_iter([format!("{path}: {error}")])
+    })?;
     let manifest = inputs::read_file(&args.manifest, MAX_MANIFEST);
     let manifest = manifest.map_err(|problem| failed(&args.manifest, problem))?;
     let wrapped = wrap::wrap(&wasm, manifest.as_bytes()).map_err(|error| {

@@ -219,3 +219,21 @@ fn replacement_claim_does_not_inherit_requests() {
     let devices = outcome.value("pod-sets[node].devices[resource-claim/gpu/a]");
     assert_eq!(devices, Some(json!({"count": 4, "accelerator": true})));
 }
+
+/// The same claim again, for another container: what the runtime's containers use of it stays.
+#[test]
+fn named_container_that_uses_a_request_keeps_it() {
+    let runtime = |set: trainyard_sdk::mock::MockPodSet| {
+        set.resource_claim("gpu", template())
+            .container("sidecar", |c| c.uses_resource_claim("gpu", Some("a")))
+    };
+    let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus", "containerNames": ["sidecar", "node"]}]);
+    let outcome = job(runtime)
+        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
+        .object(four_gpus())
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
+    let sidecar = "pod-sets[node].containers[sidecar].resource-claims[gpu]";
+    assert_eq!(outcome.value(sidecar), None, "{:?}", outcome.writes());
+}

@@ -126,6 +126,39 @@ fn named_claim_is_counted_and_shared() {
     );
 }
 
+/// One pod shares with none.
+#[test]
+fn named_claim_of_one_pod_is_not_reported() {
+    let claim = json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 3}))}]}},
+    });
+    let one = mock().nodes(1).pod_set("node", |set| {
+        set.ancestor("trainer")
+            .container("node", |c| c)
+            .resource_claim("gpu", json!({"resourceClaimName": "c"}))
+    });
+    let outcome = one.object(claim).all_phases(&PLUGIN).unwrap();
+    assert!(outcome.warnings().is_empty(), "{:?}", outcome.warnings());
+}
+
+#[test]
+fn unused_claim_of_other_pods_is_reported() {
+    let unused = json!({"resourceClaimTemplateName": "four-gpus"});
+    let outcome = job(|set| set)
+        .pod_set("launcher", |set| {
+            set.container("launcher", |c| c)
+                .resource_claim("gpu", unused)
+        })
+        .object(four_gpus())
+        .all_phases(&PLUGIN)
+        .unwrap();
+    let warnings = outcome.warnings().join("\n");
+    let expected =
+        "the resource claim `gpu` of replicated job `launcher` is not used by any container";
+    assert!(warnings.contains(expected), "{warnings}");
+}
+
 #[test]
 fn unknown_number_is_reported() {
     let request = json!([{"name": "a", "exactly": gpus(json!({"allocationMode": "All"}))}]);
@@ -241,6 +274,7 @@ fn likely_mistakes_are_reported() {
         ),
         (class("rdma.example.com", 4), ""),
         (class("gpu.example.com", 4), ""),
+        (class("gpu.example.com", 32), ""),
         (
             class("gpu.example.com", 33),
             "requests 33 devices; the scheduler allocates at most 32",

@@ -134,6 +134,32 @@ fn container_using_an_unknown_claim_is_refused() {
     );
 }
 
+/// A claim that the TrainJob's node uses is its mistake, and the same claim in another container is the runtime's.
+#[test]
+fn unknown_claim_is_reported_where_it_is_written() {
+    let both = |set: trainyard_sdk::mock::MockPodSet| {
+        set.ancestor("trainer")
+            .container("node", |c| {
+                c.uses_resource_claim("mine", None)
+                    .uses_resource_claim("nic", None)
+            })
+            .container("other", |c| c.uses_resource_claim("nic", None))
+    };
+    let outcome = mock()
+        .pod_set("node", both)
+        .spec(json!({"trainer": {"resourcesPerNode": {"claims": [{"name": "elsewhere"}, {"name": "nic"}]}}}))
+        .all_phases(&PLUGIN);
+    let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
+    let of_runtime = "spec.template.spec.replicatedJobs[node].template.spec.template.spec";
+    for expected in [
+        "spec.trainer.resourcesPerNode.claims[1]: container `node` of replicated job `node` uses the resource claim `nic`".to_owned(),
+        format!("{of_runtime}.containers[node].resources.claims: container `node` of replicated job `node` uses the resource claim `mine`"),
+        format!("{of_runtime}.containers[other].resources.claims: container `other` of replicated job `node` uses the resource claim `nic`"),
+    ] {
+        assert!(errors.contains(&expected), "{expected}\n{errors}");
+    }
+}
+
 #[test]
 fn uncountable_request_is_refused() {
     let old = json!([{"name": "a", "deviceClassName": "gpu.example.com", "count": 4}]);

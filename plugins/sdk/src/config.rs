@@ -9,7 +9,7 @@ use crate::{Document, Failure, Job};
 ///
 /// Doc comments become descriptions. `#[config(default = ..., minimum = ..., maximum = ..., min_length = ...,
 /// max_length = ..., pattern = "...", min_items = ..., max_items = ..., unique_items, rename = "...")]` on a field sets its constraints.
-/// A field is required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
+/// Those of values are those of each item of a `Vec` and each value of a map. A field is required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
 /// refused.
 ///
 /// ```
@@ -69,6 +69,12 @@ pub trait Setting: Sized {
     /// The members of its JSON Schema, without braces.
     const BODY: &'static str;
 
+    /// The member for the least value of the type, after a comma, unless a field has its own.
+    const MINIMUM: &'static str = "";
+
+    /// The same for the greatest.
+    const MAXIMUM: &'static str = "";
+
     /// Reads the value at a pointer. `None` if it does not exist or has another type.
     fn read(document: &Document, at: &str) -> Option<Self>;
 }
@@ -90,9 +96,11 @@ impl Setting for String {
 }
 
 macro_rules! integers {
-    ($($type:ty: $body:literal),+) => {
+    ($($type:ty: $minimum:literal, $maximum:literal;)+) => {
         $(impl Setting for $type {
-            const BODY: &'static str = $body;
+            const BODY: &'static str = r#""type":"integer""#;
+            const MINIMUM: &'static str = $minimum;
+            const MAXIMUM: &'static str = $maximum;
 
             fn read(document: &Document, at: &str) -> Option<Self> {
                 document.integer(at)?.try_into().ok()
@@ -101,10 +109,10 @@ macro_rules! integers {
     };
 }
 integers!(
-    i64: r#""type":"integer""#,
-    i32: r#""type":"integer","minimum":-2147483648,"maximum":2147483647"#,
-    u32: r#""type":"integer","minimum":0,"maximum":4294967295"#,
-    u16: r#""type":"integer","minimum":0,"maximum":65535"#
+    i64: "", "";
+    i32: r#","minimum":-2147483648"#, r#","maximum":2147483647"#;
+    u32: r#","minimum":0"#, r#","maximum":4294967295"#;
+    u16: r#","minimum":0"#, r#","maximum":65535"#;
 );
 
 /// Reads a list; for the derive macro.

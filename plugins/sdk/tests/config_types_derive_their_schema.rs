@@ -44,6 +44,10 @@ struct Everything {
     #[config(max_items = 2, unique_items)]
     names: Option<Vec<String>>,
     weights: BTreeMap<String, u16>,
+    #[config(minimum = 1, min_items = 2)]
+    ports: Option<Vec<u16>>,
+    #[config(max_length = 3)]
+    colors: BTreeMap<String, String>,
     big: Option<i64>,
 }
 
@@ -73,6 +77,8 @@ fn whole() -> Value {
         "peers": {"names": ["c"]},
         "names": ["b", "a"],
         "weights": {"nvidia.com/gpu": 3, "a~b": 65535},
+        "ports": [1, 65535],
+        "colors": {"left": "red"},
         "big": i64::MIN,
     })
 }
@@ -111,6 +117,8 @@ fn complete_configuration_is_read() {
         }),
         names: Some(vec!["b".to_owned(), "a".to_owned()]),
         weights: weights.into(),
+        ports: Some(vec![1, 65535]),
+        colors: [("left".to_owned(), "red".to_owned())].into(),
         big: Some(i64::MIN),
     };
     assert_eq!(read, expected);
@@ -164,12 +172,32 @@ fn every_bound_is_enforced_with_its_path() {
             json!({"hostName": "a", "weights": {"x": 65536}}),
             "weights.x: ",
         ),
+        (json!({"hostName": "a", "ports": [1]}), "ports: "),
+        (json!({"hostName": "a", "ports": [1, 0]}), "ports[1]: "),
+        (json!({"hostName": "a", "ports": [1, 65536]}), "ports[1]: "),
+        (
+            json!({"hostName": "a", "colors": {"left": "green"}}),
+            "colors.left: ",
+        ),
         (json!({"hostName": "a", "unknown": 1}), "unknown"),
     ] {
         let error = read(config.clone()).unwrap_err();
         assert!(matches!(error, MockError::Config(_)), "{config}: {error}");
         assert!(error.to_string().contains(path), "{config}: {error}");
     }
+}
+
+/// JSON with a name twice is read in different ways.
+#[test]
+fn each_bound_is_there_once() {
+    let attempts = r#""attempts":{"type":"integer","minimum":-1,"maximum":9}"#;
+    assert!(
+        Everything::SCHEMA.contains(attempts),
+        "{}",
+        Everything::SCHEMA
+    );
+    let ports = r#""ports":{"type":"array","items":{"type":"integer","minimum":1,"maximum":65535},"minItems":2}"#;
+    assert!(Everything::SCHEMA.contains(ports), "{}", Everything::SCHEMA);
 }
 
 #[test]

@@ -132,6 +132,10 @@ impl Copy {
         }
         let features = WasmFeatures::all();
         let validated = Validator::new_with_features(features).validate_all(&self.output);
+        if self.removed.is_empty() {
+            validated?;
+            return Ok((self.output, self.phases));
+        }
         let problem = self.problem.map(str::to_owned);
         if let Some(problem) = problem.or_else(|| Some(validated.err()?.to_string())) {
             self.removed.truncate(MAX_NAMES);

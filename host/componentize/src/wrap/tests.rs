@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use wasm_encoder::{
-    CodeSection, ComponentExportKind, ComponentExportSection, ConstExpr, EntityType, ExportKind,
-    ExportSection, Function, FunctionSection, GlobalSection, GlobalType, ImportSection,
-    MemorySection, MemoryType, Module, TypeSection, ValType,
+    Alias, CodeSection, ComponentAliasSection, ComponentExportKind, ComponentExportSection,
+    ConstExpr, EntityType, ExportKind, ExportSection, Function, FunctionSection, GlobalSection,
+    GlobalType, ImportSection, MemorySection, MemoryType, Module, TypeSection, ValType,
 };
 
 use super::*;
@@ -196,6 +196,20 @@ fn other_exports_are_removed() {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         assert!(!text.contains("exports"), "{kind:?} {is_last}");
     }
+}
+
+#[test]
+fn a_component_without_other_exports_is_refused_as_invalid() {
+    let mut component = wrap(&module("check", &[]), MANIFEST).unwrap().bytes;
+    let mut aliases = ComponentAliasSection::new();
+    aliases.alias(Alias::InstanceExport {
+        instance: 99,
+        kind: ComponentExportKind::Func,
+        name: "absent",
+    });
+    wasm_encoder::ComponentSection::append_to_component(&aliases, &mut component);
+    let error = wrap(&component, MANIFEST).unwrap_err();
+    assert!(matches!(error, WrapError::Invalid(_)), "{error}");
 }
 
 #[test]

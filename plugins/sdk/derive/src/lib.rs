@@ -57,8 +57,12 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
 struct Options {
     name: Option<String>,
     default: Option<String>,
-    /// Further members of the schema, as JSON.
-    bounds: Vec<String>,
+    minimum: Option<String>,
+    maximum: Option<String>,
+    /// Further members of the schema of each value, as JSON after a comma.
+    of_values: String,
+    /// The same of the field itself.
+    of_field: String,
 }
 
 fn of_struct<'f>(
@@ -86,17 +90,20 @@ fn of_struct<'f>(
             Shape::List => (r#""type":"array","items":{"#, "}"),
             Shape::Map => (r#""type":"object","additionalProperties":{"#, "}"),
         };
-        let mut tail: String = options
-            .bounds
-            .iter()
-            .map(|bound| format!(",{bound}"))
-            .collect();
+        let bound = |own: &Option<String>, of_type: TokenStream| match own {
+            Some(own) => quote!(#own),
+            None => quote!(<#inner as ::trainyard_sdk::Setting>::#of_type),
+        };
+        let minimum = bound(&options.minimum, quote!(MINIMUM));
+        let maximum = bound(&options.maximum, quote!(MAXIMUM));
+        let (of_values, mut tail) = (options.of_values, options.of_field);
         if let Some(default) = &options.default {
             tail.push_str(&format!(",\"default\":{default}"));
         }
         tail.push('}');
         let description = description.unwrap_or_default();
-        properties.push(quote!(#open, #description, #before, <#inner as ::trainyard_sdk::Setting>::BODY, #after, #tail,));
+        let body = quote!(<#inner as ::trainyard_sdk::Setting>::BODY, #minimum, #maximum, #of_values);
+        properties.push(quote!(#open, #description, #before, #body, #after, #tail,));
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         let pointer = quote!(&::std::format!("{at}{}", #pointer));
         let read = match shape {
@@ -170,10 +177,16 @@ fn options(field: &Field) -> syn::Result<Options> {
             match key.as_str() {
                 "rename" => options.name = Some(meta.value()?.parse::<LitStr>()?.value()),
                 "default" => options.default = Some(literal(&meta.value()?.parse()?)?),
-                "unique_items" => options.bounds.push("\"uniqueItems\":true".to_owned()),
+                "unique_items" => options.of_field.push_str(",\"uniqueItems\":true"),
                 "minimum" | "maximum" | "min_length" | "max_length" | "min_items" | "max_items" | "pattern" => {
                     let value = literal(&meta.value()?.parse()?)?;
-                    options.bounds.push(format!("{}:{value}", json_text(&camel_case(&key))));
+                    let member = format!(",{}:{value}", json_text(&camel_case(&key)));
+                    match key.as_str() {
+                        "minimum" => options.minimum = Some(member),
+                        "maximum" => options.maximum = Some(member),
+                        "min_items" | "max_items" => options.of_field.push_str(&member),
+                        _ => options.of_values.push_str(&member),
+                    }
                 }
                 _ => {
                     return Err(meta.error(
