@@ -262,6 +262,9 @@ fn resource_claim_with_two_names_is_counted_once() {
     assert!(devices(&outcome, "a").is_some());
     let again = outcome.value("pod-sets[node].devices[resource-claim/same/a]");
     assert_eq!(again, None);
+    // It requests devices, which were counted before.
+    let warnings = outcome.warnings().join("\n");
+    assert!(!warnings.contains("requests no device"), "{warnings}");
 }
 
 #[test]

@@ -88,6 +88,14 @@ fn invalid_device_requests_are_refused() {
 }
 
 #[test]
+fn greatest_device_request_is_accepted() {
+    let most = json!([{
+        "name": "a", "deviceClassName": "gpu.example.com", "count": 32, "selectors": vec!["true"; 32],
+    }]);
+    assert_eq!(errors(&most), "");
+}
+
+#[test]
 fn all_mistakes_are_reported_in_one_run() {
     let found = errors(&json!([{"name": "a"}, {"name": "b", "resourceClaimName": 1}]));
     assert_eq!(found.lines().count(), 2, "{found}");
@@ -179,10 +187,8 @@ fn unknown_claim_to_remove_is_refused() {
         .annotation("trainyard.dev/exclude-resource-claims", "gpu")
         .all_phases(&PLUGIN);
     let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
-    assert!(
-        errors.contains("no pod has a resource claim `gpu`"),
-        "{errors}"
-    );
+    let expected = "metadata.annotations[trainyard.dev/exclude-resource-claims]: no pod has a resource claim `gpu`";
+    assert!(errors.contains(expected), "{errors}");
 }
 
 #[test]

@@ -158,6 +158,14 @@ fn installer_is_restricted_as_the_node_container() {
             })
         };
         assert_eq!(of_installer(own, restricted, &raw(name)), None, "{name}");
+        let capable =
+            |set: MockPodSet| set.init_container("flux-installer", |c| c.capability("CHOWN"));
+        let found = of_installer(capable, restricted, &raw(name));
+        assert_eq!(found, None, "{name}");
+        // One without a security context is restricted.
+        let plain =
+            |set: MockPodSet| set.init_container("flux-installer", |c| c.request("cpu", "1"));
+        assert_eq!(of_installer(plain, restricted, &raw(name)), value, "{name}");
     }
 }
 
@@ -176,13 +184,16 @@ fn installer_has_the_resources_of_the_node_container() {
     ] {
         assert_eq!(of_installer(|set| set, node, field), value, "{field}");
         assert_eq!(of_installer(|set| set, |c| c, field), None, "{field}");
-        let own =
-            |set: MockPodSet| set.init_container("flux-installer", |c| c.request("cpu", "100m"));
-        assert_eq!(
-            of_installer(own, node, field),
-            None,
-            "{field}: the runtime's stay"
-        );
+        let own: [fn(MockPodSet) -> MockPodSet; 2] = [
+            |set| set.init_container("flux-installer", |c| c.request("cpu", "100m")),
+            |set| set.init_container("flux-installer", |c| c.limit("cpu", "1")),
+        ];
+        for own in own {
+            let found = of_installer(own, node, field);
+            assert_eq!(found, None, "{field}: the runtime's stay");
+        }
+        let plain = |set: MockPodSet| set.init_container("flux-installer", |c| c);
+        assert_eq!(of_installer(plain, node, field), value, "{field}");
     }
 }
 

@@ -145,6 +145,45 @@ fn port_can_be_chosen() {
     assert_eq!(chosen(udp), (port(29500), [true, false]));
 }
 
+/// Only the port of the TrainJob's own address can be another one, which the plugin then does not open.
+#[test]
+fn address_of_the_train_job_chooses_the_port() {
+    const COORDINATOR: &str = "JAX_COORDINATOR_ADDRESS";
+    for (address, coordinator, opens) in [
+        (
+            "gemma-node-0-0.gemma:12345",
+            "gemma-node-0-0.gemma:12345",
+            false,
+        ),
+        (
+            "gemma-node-0-0.gemma:29500",
+            "gemma-node-0-0.gemma:29500",
+            true,
+        ),
+        (
+            "gemma-node-0-0.gemma:05",
+            "gemma-node-0-0.gemma:29500",
+            true,
+        ),
+        ("other:12345", "gemma-node-0-0.gemma:29500", true),
+    ] {
+        let outcome = job(|c| c.train_job_env(COORDINATOR, address));
+        let outcome = outcome.transform(&PLUGIN).unwrap();
+        assert_eq!(
+            env(&outcome, COORDINATOR),
+            Some(json!(coordinator)),
+            "{address}"
+        );
+        let opened = outcome.value(&format!("{NODE}.ports[29500/TCP]"));
+        assert_eq!(opened.is_some(), opens, "{address}");
+    }
+    // The runtime's is not the TrainJob's.
+    let outcome = job(|c| c.env(COORDINATOR, "gemma-node-0-0.gemma:12345"));
+    let outcome = outcome.transform(&PLUGIN).unwrap();
+    let expected = json!("gemma-node-0-0.gemma:29500");
+    assert_eq!(env(&outcome, COORDINATOR), Some(expected));
+}
+
 /// A container port of a pod in its machine's network is a port of the machine.
 #[test]
 fn host_network_causes_a_warning_of_its_shared_port() {

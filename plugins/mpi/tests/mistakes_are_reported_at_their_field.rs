@@ -41,6 +41,13 @@ fn replicated_job_without_its_container_is_refused() {
                 set.init_container("node", |c| c).container("worker", |c| c)
             }),
     );
+    // The host reports a trainer without its container.
+    let trainer = without_pods()
+        .pod_set("launcher", |set| {
+            set.ancestor("trainer").container("mpi", |c| c)
+        })
+        .pod_set("node", |set| set.container("node", |c| c));
+    assert_eq!(errors(trainer), [""; 0]);
     let path = |name| {
         format!("spec.template.spec.replicatedJobs[{name}].template.spec.template.spec.containers")
     };
@@ -94,8 +101,16 @@ fn blank_command_is_refused() {
     assert_eq!(errors(of_runtime), [format!("{path}: {blank}")]);
     // The image's own entry point runs.
     assert_eq!(errors(job(|c| c)), [""; 0]);
-    let cleared = job(|c| c).spec(json!({"trainer": {"command": []}}));
-    assert_eq!(errors(cleared), [""; 0]);
+    let with = |command: &[&str]| {
+        let job = job(|c| c.train_job_command(command));
+        let job = job.spec(json!({"trainer": {"command": command}}));
+        let outcome = job.transform(&PLUGIN).unwrap();
+        assert_eq!(outcome.errors(), [""; 0]);
+        outcome.warnings()
+    };
+    assert_eq!(with(&["mpirun"]), [""; 0]);
+    let cleared = "spec.trainer.command: is empty, so the launcher runs the entry point of its image, which has to start mpirun; remove it to use the runtime's command";
+    assert_eq!(with(&[]), [cleared]);
 }
 
 #[test]

@@ -102,7 +102,8 @@ fn of_struct<'f>(
         }
         tail.push('}');
         let description = description.unwrap_or_default();
-        let body = quote!(<#inner as ::trainyard_sdk::Setting>::BODY, #minimum, #maximum, #of_values);
+        let body =
+            quote!(<#inner as ::trainyard_sdk::Setting>::BODY, #minimum, #maximum, #of_values);
         properties.push(quote!(#open, #description, #before, #body, #after, #tail,));
         let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
         let pointer = quote!(&::std::format!("{at}{}", #pointer));
