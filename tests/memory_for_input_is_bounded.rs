@@ -296,6 +296,27 @@ fn unprinted_errors_are_not_kept() {
     );
 }
 
+/// What another tool built may have debug information, so it can be larger than a plugin.
+#[test]
+fn file_to_wrap_is_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("manifest.json"), "{}").unwrap();
+    let file = fs::File::create(folder.path().join("a.wasm")).unwrap();
+    let refused = |file: &str| {
+        let args = ["plugin", "wrap", file, "manifest.json"];
+        let output = limited(folder.path(), &args, LITTLE);
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    file.set_len((256 << 20) + 1).unwrap();
+    let limit = "a.wasm: exceeds the limit of 268435456 bytes for a file to wrap; build it without debug information";
+    assert!(refused("a.wasm").contains(limit), "{}", refused("a.wasm"));
+    let device = "/dev/zero: is a device or a pipe, not a file; pass a `.wasm` file";
+    assert!(refused("/dev/zero").contains(device));
+    file.set_len(1).unwrap();
+    assert!(refused("a.wasm").contains("it is not valid WebAssembly"));
+}
+
 #[test]
 fn special_files_do_not_block() {
     let folder = tempfile::tempdir().unwrap();

@@ -19,7 +19,7 @@ export PROPTEST_CASES=${PROPTEST_CASES:-32} PROPTEST_RNG_SEED=${PROPTEST_RNG_SEE
 export CARGO_PROFILE_DEV_DEBUG=0
 # The controller's other tests take longer to build than its own code. Selected with --lib, trainyard-features would be built, too.
 result=0
-# By file, because an expression does not match names of several lines, and the tests of a package without mutants would be run, too.
+# By file, because cargo-mutants applies no expression to mutants that delete a field of a struct. The tests of their packages would run, too.
 "$bin" mutants --output target/mutants/controller --exclude 'host/{api,model,render}/**' --exclude 'plugins/**' --cargo-arg=--lib "$@" || result=$?
 "$bin" mutants --output target/mutants/others --exclude 'host/controller/**' \
     --cargo-arg=--tests --cargo-arg=--package=trainyard-features "$@" || result=$?

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use trainyard_api::{error::InputProblem, inputs};
 use trainyard_componentize::wrap;
-use trainyard_sandbox::{LoadLimits, screen};
+use trainyard_sandbox::{LoadLimits, ScreenError, screen};
 
 use super::{build, script::MAX_MANIFEST};
 use crate::{args::CacheArgs, load, output, report::ErrorList};
 
 /// The most bytes of a file. What is removed from it, such as debug information, can be larger than a plugin.
-const MOST: u64 = 256 << 20;
+const MAX_FILE: u64 = 256 << 20;
 
 /// Arguments of `plugin wrap`.
 #[derive(Debug, Args)]
@@ -38,12 +38,18 @@ pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
         ErrorList::from_iter([format!("{path}: {problem}")])
     };
     let limits = LoadLimits {
-        bytes: MOST,
+        bytes: MAX_FILE,
         ..LoadLimits::default()
     };
     let wasm = screen::read(&args.file, &limits).map_err(|error| {
         let path = output::path(&args.file);
-        ErrorList::from_iter([format!("{path}: {error}")])
+        let problem = match error {
+            ScreenError::TooLarge(most) => format!(
+                "exceeds the limit of {most} bytes for a file to wrap; build it without debug information"
+            ),
+            error => error.to_string(),
+        };
+        ErrorList::from_iter([format!("{path}: {problem}")])
     })?;
     let manifest = inputs::read_file(&args.manifest, MAX_MANIFEST);
     let manifest = manifest.map_err(|problem| failed(&args.manifest, problem))?;

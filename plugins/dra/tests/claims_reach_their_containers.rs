@@ -220,7 +220,7 @@ fn replacement_claim_does_not_inherit_requests() {
     assert_eq!(devices, Some(json!({"count": 4, "accelerator": true})));
 }
 
-/// The same claim again, for another container: what the runtime's containers use of it stays.
+/// A request for a claim that the runtime has already leaves the uses of its containers unchanged.
 #[test]
 fn named_container_that_uses_a_request_keeps_it() {
     let runtime = |set: trainyard_sdk::mock::MockPodSet| {

@@ -126,7 +126,7 @@ fn named_claim_is_counted_and_shared() {
     );
 }
 
-/// One pod shares with none.
+/// A single pod does not share its claim.
 #[test]
 fn named_claim_of_one_pod_is_not_reported() {
     let claim = json!({

@@ -142,7 +142,7 @@ fn container_using_an_unknown_claim_is_refused() {
     );
 }
 
-/// A claim that the TrainJob's node uses is its mistake, and the same claim in another container is the runtime's.
+/// An unknown claim in `resourcesPerNode` is an error of the TrainJob; in another container, it is one of the runtime.
 #[test]
 fn unknown_claim_is_reported_where_it_is_written() {
     let both = |set: trainyard_sdk::mock::MockPodSet| {

@@ -163,9 +163,13 @@ fn installer_is_restricted_as_the_node_container() {
         let found = of_installer(capable, restricted, &raw(name));
         assert_eq!(found, None, "{name}");
         // One without a security context is restricted.
-        let plain =
+        let without_context =
             |set: MockPodSet| set.init_container("flux-installer", |c| c.request("cpu", "1"));
-        assert_eq!(of_installer(plain, restricted, &raw(name)), value, "{name}");
+        assert_eq!(
+            of_installer(without_context, restricted, &raw(name)),
+            value,
+            "{name}"
+        );
     }
 }
 

@@ -145,7 +145,7 @@ fn port_can_be_chosen() {
     assert_eq!(chosen(udp), (port(29500), [true, false]));
 }
 
-/// Only the port of the TrainJob's own address can be another one, which the plugin then does not open.
+/// A TrainJob can change only the port of the coordinator's address, which the plugin then does not open. The host refuses other addresses.
 #[test]
 fn address_of_the_train_job_chooses_the_port() {
     const COORDINATOR: &str = "JAX_COORDINATOR_ADDRESS";
@@ -177,7 +177,7 @@ fn address_of_the_train_job_chooses_the_port() {
         let opened = outcome.value(&format!("{NODE}.ports[29500/TCP]"));
         assert_eq!(opened.is_some(), opens, "{address}");
     }
-    // The runtime's is not the TrainJob's.
+    // The runtime's address is replaced.
     let outcome = job(|c| c.env(COORDINATOR, "gemma-node-0-0.gemma:12345"));
     let outcome = outcome.transform(&PLUGIN).unwrap();
     let expected = json!("gemma-node-0-0.gemma:29500");

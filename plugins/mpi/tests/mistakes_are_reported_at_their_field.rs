@@ -41,13 +41,6 @@ fn replicated_job_without_its_container_is_refused() {
                 set.init_container("node", |c| c).container("worker", |c| c)
             }),
     );
-    // The host reports a trainer without its container.
-    let trainer = without_pods()
-        .pod_set("launcher", |set| {
-            set.ancestor("trainer").container("mpi", |c| c)
-        })
-        .pod_set("node", |set| set.container("node", |c| c));
-    assert_eq!(errors(trainer), [""; 0]);
     let path = |name| {
         format!("spec.template.spec.replicatedJobs[{name}].template.spec.template.spec.containers")
     };
@@ -64,6 +57,16 @@ fn replicated_job_without_its_container_is_refused() {
             ),
         ]
     );
+}
+
+#[test]
+fn trainer_without_its_container_is_left_to_the_host() {
+    let trainer = without_pods()
+        .pod_set("launcher", |set| {
+            set.ancestor("trainer").container("mpi", |c| c)
+        })
+        .pod_set("node", |set| set.container("node", |c| c));
+    assert_eq!(errors(trainer), [""; 0]);
 }
 
 #[test]
@@ -101,6 +104,10 @@ fn blank_command_is_refused() {
     assert_eq!(errors(of_runtime), [format!("{path}: {blank}")]);
     // The image's own entry point runs.
     assert_eq!(errors(job(|c| c)), [""; 0]);
+}
+
+#[test]
+fn empty_command_gets_a_warning() {
     let with = |command: &[&str]| {
         let job = job(|c| c.train_job_command(command));
         let job = job.spec(json!({"trainer": {"command": command}}));
@@ -249,6 +256,12 @@ fn pods_without_host_names_are_refused() {
         .pod_set("launcher", |set| set.container("node", gpus))
         .config(json!({"runLauncherAsNode": true}));
     assert_eq!(errors(alone.without_host_names()), [""; 0]);
+    let with_no_others = without_pods()
+        .nodes(1)
+        .pod_set("launcher", |set| set.container("node", gpus))
+        .pod_set("node", |set| set.replicas(0).container("node", gpus))
+        .config(json!({"runLauncherAsNode": true}));
+    assert_eq!(errors(with_no_others.without_host_names()), [""; 0]);
 }
 
 #[test]

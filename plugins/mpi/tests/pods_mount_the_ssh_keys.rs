@@ -50,6 +50,7 @@ fn private_key_in_roots_home_is_readable_by_root_only() {
     assert_eq!(volume(at("//root/.ssh")), Some(keys(0o600)));
     assert_eq!(volume(at("/a/../root/./.ssh")), Some(keys(0o600)));
     assert_eq!(volume(at("/rootless/.ssh")), Some(keys(0o640)));
+    // Only what is below it.
     assert_eq!(volume(at("/root/")), Some(keys(0o640)));
     assert_eq!(volume(at("/root/../home/.ssh")), Some(keys(0o640)));
 }

@@ -9,7 +9,8 @@ use crate::{Document, Failure, Job};
 ///
 /// Doc comments become descriptions. `#[config(default = ..., minimum = ..., maximum = ..., min_length = ...,
 /// max_length = ..., pattern = "...", min_items = ..., max_items = ..., unique_items, rename = "...")]` on a field sets its constraints.
-/// Those of values are those of each item of a `Vec` and each value of a map. A field is required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
+/// `minimum`, `maximum`, `min_length`, `max_length` and `pattern` are those of each item of a `Vec` and of each value of a map; `min_items`,
+/// `max_items` and `unique_items` are those of the list. A field is required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
 /// refused.
 ///
 /// ```
@@ -37,6 +38,16 @@ use crate::{Document, Failure, Job};
 /// }
 ///
 /// assert!(ProfilerConfig::SCHEMA.contains(r#""required":["image"]"#));
+/// ```
+///
+/// A bound that the field's type cannot hold is refused, because the schema would accept what cannot be read:
+///
+/// ```compile_fail
+/// #[derive(trainyard_sdk::Config)]
+/// struct Ports {
+///     #[config(maximum = 70000)]
+///     all: Vec<u16>,
+/// }
 /// ```
 pub trait Config: Setting {
     /// The JSON Schema.
@@ -66,13 +77,13 @@ impl Job {
 
 /// A value that a configuration can contain.
 pub trait Setting: Sized {
-    /// The members of its JSON Schema, without braces.
+    /// The members of its JSON Schema, without braces, and without bounds that a field may replace.
     const BODY: &'static str;
 
-    /// The member for the least value of the type, after a comma, unless a field has its own.
+    /// The schema's member `minimum` after a comma, such as `,"minimum":0`, or nothing. A field's own replaces it.
     const MINIMUM: &'static str = "";
 
-    /// The same for the greatest.
+    /// The schema's member `maximum` in the same way.
     const MAXIMUM: &'static str = "";
 
     /// Reads the value at a pointer. `None` if it does not exist or has another type.

@@ -46,7 +46,7 @@ struct Everything {
     weights: BTreeMap<String, u16>,
     #[config(minimum = 1, min_items = 2)]
     ports: Option<Vec<u16>>,
-    #[config(max_length = 3)]
+    #[config(min_length = 1, max_length = 3, pattern = "^r")]
     colors: BTreeMap<String, String>,
     big: Option<i64>,
 }
@@ -176,7 +176,15 @@ fn every_bound_is_enforced_with_its_path() {
         (json!({"hostName": "a", "ports": [1, 0]}), "ports[1]: "),
         (json!({"hostName": "a", "ports": [1, 65536]}), "ports[1]: "),
         (
-            json!({"hostName": "a", "colors": {"left": "green"}}),
+            json!({"hostName": "a", "colors": {"left": "rose"}}),
+            "colors.left: ",
+        ),
+        (
+            json!({"hostName": "a", "colors": {"left": ""}}),
+            "colors.left: ",
+        ),
+        (
+            json!({"hostName": "a", "colors": {"left": "tan"}}),
             "colors.left: ",
         ),
         (json!({"hostName": "a", "unknown": 1}), "unknown"),
@@ -187,9 +195,9 @@ fn every_bound_is_enforced_with_its_path() {
     }
 }
 
-/// JSON with a name twice is read in different ways.
+/// Parsers differ in how they read an object with a key twice.
 #[test]
-fn each_bound_is_there_once() {
+fn bounds_are_written_once() {
     let attempts = r#""attempts":{"type":"integer","minimum":-1,"maximum":9}"#;
     assert!(
         Everything::SCHEMA.contains(attempts),

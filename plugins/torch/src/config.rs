@@ -90,11 +90,9 @@ impl Setting for ContainerName {
     }
 }
 
-/// The number of processes per node, if it is not a number. The host handles numbers.
+/// The number of processes per node, if it is neither a number, which the host handles, nor `auto`, which is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processes {
-    /// As determined by torchrun: the accelerators, else the CPUs.
-    Auto,
     /// One for each CPU.
     Cpu,
     /// One for each GPU, as torchrun counts them.
@@ -106,7 +104,6 @@ impl Setting for Processes {
 
     fn read(document: &Document, at: &str) -> Option<Self> {
         match document.text(at).as_deref() {
-            Some("auto") => Some(Self::Auto),
             Some("cpu") => Some(Self::Cpu),
             Some("gpu") => Some(Self::Gpu),
             _ => None,

@@ -19,9 +19,7 @@ pub(crate) fn processes(
         ),
         (None, Some(Processes::Gpu)) => ("gpu".to_owned(), "the runtime sets `gpu`"),
         (None, Some(Processes::Cpu)) => (cpus(), "the runtime sets `cpu`: the CPUs of a node"),
-        (None, Some(Processes::Auto) | None) => {
-            by_devices(pod_set).unwrap_or_else(|because| (cpus(), because))
-        }
+        (None, None) => by_devices(pod_set).unwrap_or_else(|because| (cpus(), because)),
     }
 }
 

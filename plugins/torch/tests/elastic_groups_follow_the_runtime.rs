@@ -37,6 +37,12 @@ fn errors(job: MockJob) -> String {
 }
 
 #[test]
+fn least_number_of_nodes_can_be_all_of_them() {
+    assert_eq!(errors(job(json!({"elastic": {"minNodes": 4}}))), "");
+    assert!(errors(job(json!({"elastic": {"minNodes": 5}}))).contains("is 5"));
+}
+
+#[test]
 fn group_has_the_bounds_of_the_runtime() {
     for (config, nodes, restarts) in [
         (

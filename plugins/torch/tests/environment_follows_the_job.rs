@@ -52,6 +52,12 @@ fn number_of_processes_follows_the_train_job() {
         processes(job(|c| c.request("cpu", "7")).config(json!({"numProcPerNode": "cpu"}))),
         "7"
     );
+    let with_gpus = |default: &str| {
+        let job = job(|c| c.request("cpu", "7").limit("amd.com/gpu", "4"));
+        processes(job.config(json!({"numProcPerNode": default})))
+    };
+    assert_eq!(with_gpus("cpu"), "7");
+    assert_eq!(with_gpus("auto"), "auto");
 }
 
 /// Nodes of 8 CPUs whose container uses devices of a claim.

@@ -286,6 +286,16 @@ fn configurations_that_torchtune_lacks_are_refused_at_their_cause() {
             "spec.trainer.args[1]",
             "must not set `model.quantize_base`",
         ),
+        (
+            job("qwen2_5/1.5B_full", 1, "8", &[LORA, QLORA]),
+            "spec.trainer.args[1]",
+            "must not set `model.quantize_base`",
+        ),
+        (
+            job("qwen2_5/1.5B_full", 2, "8", &[QLORA]),
+            "spec.trainer.args[0]",
+            "must not set `model.quantize_base`",
+        ),
     ];
     for (job, field, message) in table {
         let outcome = job.transform(&PLUGIN).unwrap();
@@ -297,6 +307,33 @@ fn configurations_that_torchtune_lacks_are_refused_at_their_cause() {
         );
         assert_eq!(outcome.value(COMMAND), None);
     }
+}
+
+/// Of the runtime's line that a TrainJob replaces, what is fixed stays.
+#[test]
+fn other_settings_of_the_runtime_are_replaced() {
+    let [output, tokenizer] = PATHS;
+    let line = [
+        "tune",
+        "run",
+        "x",
+        "--config",
+        "llama3_2/1B_full",
+        output,
+        tokenizer,
+        "epochs=3",
+    ];
+    let node = |c: MockContainer| {
+        let c = c.command(&line).train_job_command(&["tune", "run"]);
+        c.train_job_args(&["batch_size=2"])
+            .limit("nvidia.com/gpu", "2")
+    };
+    let job = MockJob::new("tuner").all_granted().trainer(1, node);
+    let outcome = job.transform(&PLUGIN).unwrap();
+    let words: Vec<String> = serde_json::from_value(outcome.value(COMMAND).unwrap()).unwrap();
+    assert!(words.contains(&output.to_owned()), "{words:?}");
+    assert!(!words.contains(&"epochs=3".to_owned()), "{words:?}");
+    assert!(!words.contains(&"x".to_owned()), "{words:?}");
 }
 
 #[test]
@@ -337,6 +374,49 @@ fn settings_and_the_configuration_are_not_a_recipe() {
         .errors();
     assert!(errors[0].contains("spec.trainer.args[0]"), "{errors:?}");
     assert_eq!(errors.len(), 1);
+}
+
+#[test]
+fn nodes_that_wait_at_their_own_address_are_warned_of() {
+    let warnings = |nodes: u32, command: &[&str]| {
+        let node = |c: MockContainer| c.command(command).mount("shared-memory", "/dev/shm");
+        let job = MockJob::new("tuner").all_granted().trainer(nodes, node);
+        job.transform(&PLUGIN).unwrap().warnings().join("\n")
+    };
+    let warning = "the 2 nodes cannot connect to each other at `localhost`";
+    let line = |endpoint| ["tune", "run", endpoint, "full_finetune_distributed"];
+    for option in ["--rdzv_endpoint=localhost:0", "--rdzv-endpoint=localhost"] {
+        assert!(warnings(2, &line(option)).contains(warning), "{option}");
+        assert!(!warnings(1, &line(option)).contains("`localhost`"));
+    }
+    for command in [
+        line("--rdzv_endpoint=tuner-node-0-0.tuner:29500"),
+        line("--rdzv_backend=localhost"),
+        [
+            "torchrun",
+            "--rdzv_endpoint=localhost:0",
+            "--standalone",
+            "a.py",
+        ],
+    ] {
+        assert!(
+            !warnings(2, &command).contains("`localhost`"),
+            "{command:?}"
+        );
+    }
+}
+
+/// If torchrun is to count, it counts GPUs, and else other accelerators count.
+#[test]
+fn other_accelerators_select_a_recipe_for_several_devices() {
+    let other = |c: MockContainer| {
+        let c = c.command(&["tune", "run", "x", "--config", "llama3_2/1B_full"]);
+        let c = c.train_job_command(&["tune", "run"]).train_job_args(&[]);
+        c.limit("habana.ai/gaudi", "8")
+    };
+    let job = MockJob::new("tuner").all_granted().trainer(1, other);
+    let outcome = job.transform(&PLUGIN).unwrap();
+    assert_eq!(recipe(&outcome).0, "full_finetune_distributed");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn only_phases(component: &[u8]) -> Result<(Vec<u8>, Vec<Phase>), Wra
             _ => {}
         }
     }
-    copy.finish()
+    copy.finish(component)
 }
 
 impl Copy {
@@ -122,7 +122,7 @@ impl Copy {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(Vec<u8>, Vec<Phase>), WrapError> {
+    fn finish(mut self, component: &[u8]) -> Result<(Vec<u8>, Vec<Phase>), WrapError> {
         if !self.unknown.is_empty() {
             self.unknown.truncate(MAX_NAMES);
             return Err(WrapError::Imports {
@@ -130,14 +130,12 @@ impl Copy {
                 advice: ADVICE,
             });
         }
-        let features = WasmFeatures::all();
-        let validated = Validator::new_with_features(features).validate_all(&self.output);
-        if self.removed.is_empty() {
-            validated?;
-            return Ok((self.output, self.phases));
-        }
+        let validate =
+            |bytes| Validator::new_with_features(WasmFeatures::all()).validate_all(bytes);
         let problem = self.problem.map(str::to_owned);
-        if let Some(problem) = problem.or_else(|| Some(validated.err()?.to_string())) {
+        if let Some(problem) = problem.or_else(|| Some(validate(&self.output).err()?.to_string())) {
+            // Then what was removed is not what is wrong.
+            validate(component)?;
             self.removed.truncate(MAX_NAMES);
             return Err(WrapError::Exports {
                 names: self.removed.join(", "),

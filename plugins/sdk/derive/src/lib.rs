@@ -52,13 +52,42 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
+/// An own minimum or maximum of a field.
+struct Bound {
+    literal: Expr,
+    /// As JSON.
+    value: String,
+}
+
+impl Bound {
+    /// Checks that a type can hold the bound. Otherwise, the schema would accept values that cannot be read.
+    fn check(&self, ty: &Type) -> syn::Result<()> {
+        let Type::Path(path) = ty else { return Ok(()) };
+        let name = path.path.segments.last().map(|last| last.ident.to_string());
+        let (least, greatest) = match name.as_deref() {
+            Some("u16") => (0, i64::from(u16::MAX)),
+            Some("u32") => (0, i64::from(u32::MAX)),
+            Some("i32") => (i64::from(i32::MIN), i64::from(i32::MAX)),
+            Some("i64") => (i64::MIN, i64::MAX),
+            _ => return Ok(()),
+        };
+        match self.value.parse::<i64>() {
+            Ok(value) if (least..=greatest).contains(&value) => Ok(()),
+            _ => {
+                let message = format!("a bound of this type is from {least} to {greatest}");
+                Err(syn::Error::new(self.literal.span(), message))
+            }
+        }
+    }
+}
+
 /// The content of a field's attribute.
 #[derive(Default)]
 struct Options {
     name: Option<String>,
     default: Option<String>,
-    minimum: Option<String>,
-    maximum: Option<String>,
+    minimum: Option<Bound>,
+    maximum: Option<Bound>,
     /// Further members of the schema of each value, as JSON after a comma.
     of_values: String,
     /// The same of the field itself.
@@ -90,12 +119,16 @@ fn of_struct<'f>(
             Shape::List => (r#""type":"array","items":{"#, "}"),
             Shape::Map => (r#""type":"object","additionalProperties":{"#, "}"),
         };
-        let bound = |own: &Option<String>, of_type: TokenStream| match own {
-            Some(own) => quote!(#own),
-            None => quote!(<#inner as ::trainyard_sdk::Setting>::#of_type),
+        let bound = |own: &Option<Bound>, key: &str, of_type: TokenStream| {
+            let Some(own) = own else {
+                return Ok(quote!(<#inner as ::trainyard_sdk::Setting>::#of_type));
+            };
+            own.check(inner)?;
+            let member = format!(",\"{key}\":{}", own.value);
+            syn::Result::Ok(quote!(#member))
         };
-        let minimum = bound(&options.minimum, quote!(MINIMUM));
-        let maximum = bound(&options.maximum, quote!(MAXIMUM));
+        let minimum = bound(&options.minimum, "minimum", quote!(MINIMUM))?;
+        let maximum = bound(&options.maximum, "maximum", quote!(MAXIMUM))?;
         let (of_values, mut tail) = (options.of_values, options.of_field);
         if let Some(default) = &options.default {
             tail.push_str(&format!(",\"default\":{default}"));
@@ -180,11 +213,13 @@ fn options(field: &Field) -> syn::Result<Options> {
                 "default" => options.default = Some(literal(&meta.value()?.parse()?)?),
                 "unique_items" => options.of_field.push_str(",\"uniqueItems\":true"),
                 "minimum" | "maximum" | "min_length" | "max_length" | "min_items" | "max_items" | "pattern" => {
-                    let value = literal(&meta.value()?.parse()?)?;
+                    let expression = meta.value()?.parse()?;
+                    let value = literal(&expression)?;
                     let member = format!(",{}:{value}", json_text(&camel_case(&key)));
+                    let bound = Some(Bound { literal: expression, value });
                     match key.as_str() {
-                        "minimum" => options.minimum = Some(member),
-                        "maximum" => options.maximum = Some(member),
+                        "minimum" => options.minimum = bound,
+                        "maximum" => options.maximum = bound,
                         "min_items" | "max_items" => options.of_field.push_str(&member),
                         _ => options.of_values.push_str(&member),
                     }

@@ -38,15 +38,6 @@ impl Method {
         }
     }
 
-    /// Returns the setting that selects the method; none for the default.
-    pub(super) const fn setting(self) -> Option<&'static str> {
-        match self {
-            Self::Full => None,
-            Self::Lora => Some(LORA),
-            Self::Qlora => Some(QUANTIZE),
-        }
-    }
-
     /// Returns the method's name.
     pub(super) const fn name(self) -> &'static str {
         match self {

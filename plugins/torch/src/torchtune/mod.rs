@@ -260,7 +260,7 @@ impl<'h> RecipeRun<'h> {
                 );
                 ctx.error(&message, Some(PROCESSES));
             }
-            _ => self.refuse_method(ctx, model),
+            _ => self.refuse_quantization(ctx, model),
         }
     }
 
@@ -276,12 +276,12 @@ impl<'h> RecipeRun<'h> {
         }
     }
 
-    /// Reports that torchtune has no configuration for the method.
-    fn refuse_method(&self, ctx: &Context, model: &Model) {
-        let setting = self.method.setting().unwrap_or(QUANTIZE);
-        let index = self.settings.iter().position(|word| key(word) == setting);
+    /// Reports that torchtune has no configuration for QLoRA, the only method that a model lacks on all nodes and devices.
+    fn refuse_quantization(&self, ctx: &Context, model: &Model) {
+        let mut settings = self.settings.iter();
+        let index = settings.position(|word| key(word) == QUANTIZE);
         let message = format!(
-            "must not set `{setting}`, because torchtune has no configuration for {} of `{}`; remove it",
+            "must not set `{QUANTIZE}`, because torchtune has no configuration for {} of `{}`; remove it",
             self.method.name(),
             model.name
         );
