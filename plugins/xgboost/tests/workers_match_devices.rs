@@ -130,9 +130,21 @@ fn several_mig_slices_cause_a_warning() {
     let slices = |amount: &'static str| two(move |c| c.limit("nvidia.com/mig-1g.5gb", amount));
     let warning = "spec.trainer.numProcPerNode: is not set, so each node has one worker, which uses one of its 3 MIG slices; request one slice for each node and raise `numNodes`, or set it to 3 if the command starts 3 processes that select their slices with CUDA_VISIBLE_DEVICES";
     assert_eq!(warnings(slices("3")), [warning]);
+    assert_eq!(warnings(slices("2")), [warning.replace('3', "2")]);
     for silent in [slices("3").processes_per_node(1), slices("1")] {
         assert_eq!(warnings(silent), [""; 0]);
     }
+}
+
+#[test]
+fn two_accelerators_of_a_node_cause_a_warning() {
+    let gpus = |amount: &'static str| {
+        let job = two(move |c| c.limit("nvidia.com/gpu", amount).mount("shm", "/dev/shm"));
+        job.transform(&PLUGIN).unwrap().warnings().join("\n")
+    };
+    let waits = "the tracker waits for 2 workers on each node";
+    assert!(gpus("2").contains(waits), "{}", gpus("2"));
+    assert_eq!(gpus("1"), "");
 }
 
 #[test]
