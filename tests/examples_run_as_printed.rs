@@ -146,12 +146,20 @@ fn examples_in_the_help_and_the_documentation_run() {
     expect("examples_run_as_printed.txt", &results);
 }
 
-/// Removes the digests of plugins, which differ between toolchains, so the README has an ellipsis instead.
+/// Removes the digests of plugins and the sizes after them, which differ between toolchains, so the README has an ellipsis instead.
 fn without_digests(text: &str) -> String {
     let mut parts = text.split("sha256:");
-    let first = parts.next().unwrap_or_default();
-    let rest =
-        parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == '…'));
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| {
+        let part = part.trim_start_matches(|c: char| c.is_ascii_hexdigit() || c == '…');
+        match part.strip_prefix("), ") {
+            Some(size) => format!(
+                "), {}",
+                size.trim_start_matches(|c: char| c.is_ascii_digit())
+            ),
+            None => part.to_owned(),
+        }
+    });
     [first]
         .into_iter()
         .chain(rest)
