@@ -42,6 +42,20 @@ fn several_nodes_that_restart_alone_cause_a_warning() {
     assert_eq!(of(2, Some(2_147_483_647)), [""; 0]);
 }
 
+/// The runtime sets `gpu`, and its nodes have other accelerators alone.
+#[test]
+fn other_accelerators_count_if_there_is_no_gpu() {
+    let job = MockJob::new("llm")
+        .all_granted()
+        .trainer(1, |c| c.limit("habana.ai/gaudi", "8"));
+    let job = job.config(json!({"numProcPerNode": "gpu"}));
+    let warnings = job.transform(&PLUGIN).unwrap().warnings().join("\n");
+    assert!(
+        warnings.contains("so the 8 processes of a pod share 64 MiB"),
+        "{warnings}"
+    );
+}
+
 #[test]
 fn several_processes_without_shared_memory_cause_a_warning() {
     let of = |pods: fn(MockPodSet) -> MockPodSet, container: fn(MockContainer) -> MockContainer| {
