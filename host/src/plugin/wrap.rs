@@ -1,9 +1,9 @@
 //! `trainyard plugin wrap`.
 
-use std::path::PathBuf;
+use std::{fmt::Display, path::PathBuf};
 
 use clap::Args;
-use trainyard_api::{error::InputProblem, inputs};
+use trainyard_api::inputs;
 use trainyard_componentize::wrap;
 use trainyard_sandbox::{LoadLimits, ScreenError, screen};
 
@@ -33,7 +33,7 @@ pub(crate) struct WrapArgs {
 }
 
 pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
-    let failed = |path: &PathBuf, problem: InputProblem| {
+    let failed = |path: &PathBuf, problem: &dyn Display| {
         let path = output::path(path);
         ErrorList::from_iter([format!("{path}: {problem}")])
     };
@@ -42,25 +42,23 @@ pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
         ..LoadLimits::default()
     };
     let wasm = screen::read(&args.file, &limits).map_err(|error| {
-        let path = output::path(&args.file);
         let problem = match error {
             ScreenError::TooLarge(most) => format!(
                 "exceeds the limit of {most} bytes for a file to wrap; build it without debug information"
             ),
             error => error.to_string(),
         };
-        ErrorList::from_iter([format!("{path}: {problem}")])
+        failed(&args.file, &problem)
     })?;
     let manifest = inputs::read_file(&args.manifest, MAX_MANIFEST);
-    let manifest = manifest.map_err(|problem| failed(&args.manifest, problem))?;
+    let manifest = manifest.map_err(|problem| failed(&args.manifest, &problem))?;
     let wrapped = wrap::wrap(&wasm, manifest.as_bytes()).map_err(|error| {
         // An error of the manifest names the other file.
         let path = match error {
             wrap::WrapError::Manifest(_) | wrap::WrapError::Phases { .. } => &args.manifest,
             _ => &args.file,
         };
-        let path = output::path(path);
-        ErrorList::from_iter([format!("{path}: {error}")])
+        failed(path, &error)
     })?;
     let path = output::path(&args.file);
     load::check(

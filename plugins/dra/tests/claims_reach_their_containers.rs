@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use trainyard_plugin_dra::PLUGIN;
-use trainyard_sdk::mock::{MockContainer, Outcome};
+use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};
 
 use crate::common::{PER_NODE, four_gpus, job, mock};
 
@@ -15,6 +15,12 @@ fn template() -> Value {
 
 fn used(outcome: &Outcome) -> Option<Value> {
     outcome.value(USE)
+}
+
+/// The outcome of a TrainJob that requests these claims for each node.
+fn requesting(job: MockJob, wish: &Value) -> Outcome {
+    let job = job.spec(json!({"trainer": {"resourceClaimsPerNode": wish}}));
+    job.object(four_gpus()).all_phases(&PLUGIN).unwrap()
 }
 
 #[test]
@@ -48,11 +54,8 @@ fn used_claim_is_unchanged() {
 #[test]
 fn train_job_request_replaces_the_runtime_claim() {
     let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
-    let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimName": "one"})))
-        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
-        .object(four_gpus())
-        .all_phases(&PLUGIN)
-        .unwrap();
+    let runtime = job(|set| set.resource_claim("gpu", json!({"resourceClaimName": "one"})));
+    let outcome = requesting(runtime, &wish);
     let expected = json!({"name": "gpu", "resourceClaimTemplateName": "four-gpus"});
     assert_eq!(outcome.value(SET), Some(expected));
     assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
@@ -207,12 +210,7 @@ fn replacement_claim_does_not_inherit_requests() {
             .container("sidecar", |c| c.uses_resource_claim("gpu", Some("b")))
     };
     let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus"}]);
-    let outcome = mock()
-        .pod_set("node", runtime)
-        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
-        .object(four_gpus())
-        .all_phases(&PLUGIN)
-        .unwrap();
+    let outcome = requesting(mock().pod_set("node", runtime), &wish);
     assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
     let sidecar = "pod-sets[node].containers[sidecar].resource-claims[gpu]";
     assert_eq!(outcome.value(sidecar), Some(json!({"name": "gpu"})));
@@ -228,11 +226,7 @@ fn named_container_that_uses_a_request_keeps_it() {
             .container("sidecar", |c| c.uses_resource_claim("gpu", Some("a")))
     };
     let wish = json!([{"name": "gpu", "resourceClaimTemplateName": "four-gpus", "containerNames": ["sidecar", "node"]}]);
-    let outcome = job(runtime)
-        .spec(json!({"trainer": {"resourceClaimsPerNode": wish}}))
-        .object(four_gpus())
-        .all_phases(&PLUGIN)
-        .unwrap();
+    let outcome = requesting(job(runtime), &wish);
     assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
     let sidecar = "pod-sets[node].containers[sidecar].resource-claims[gpu]";
     assert_eq!(outcome.value(sidecar), None, "{:?}", outcome.writes());

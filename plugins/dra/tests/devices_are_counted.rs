@@ -33,6 +33,14 @@ fn gpus(more: Value) -> Value {
     exactly
 }
 
+/// The ResourceClaim `c` of this many GPUs.
+fn named_claim(count: u32) -> Value {
+    json!({
+        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": count}))}]}},
+    })
+}
+
 #[test]
 fn requests_of_every_form_are_counted() {
     for (request, count, accelerator) in [
@@ -107,12 +115,8 @@ fn only_used_requests_are_counted() {
 
 #[test]
 fn named_claim_is_counted_and_shared() {
-    let claim = json!({
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
-        "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 3}))}]}},
-    });
     let outcome = job(|set| set.resource_claim("gpu", json!({"resourceClaimName": "c"})))
-        .object(claim)
+        .object(named_claim(3))
         .all_phases(&PLUGIN)
         .unwrap();
     assert_eq!(
@@ -129,16 +133,12 @@ fn named_claim_is_counted_and_shared() {
 /// A single pod does not share its claim.
 #[test]
 fn named_claim_of_one_pod_is_not_reported() {
-    let claim = json!({
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
-        "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 3}))}]}},
-    });
     let one = mock().nodes(1).pod_set("node", |set| {
         set.ancestor("trainer")
             .container("node", |c| c)
             .resource_claim("gpu", json!({"resourceClaimName": "c"}))
     });
-    let outcome = one.object(claim).all_phases(&PLUGIN).unwrap();
+    let outcome = one.object(named_claim(3)).all_phases(&PLUGIN).unwrap();
     assert!(outcome.warnings().is_empty(), "{:?}", outcome.warnings());
 }
 
@@ -250,15 +250,11 @@ fn missing_api_is_reported_and_nothing_is_counted() {
 
 #[test]
 fn resource_claim_with_two_names_is_counted_once() {
-    let claim = json!({
-        "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"},
-        "spec": {"devices": {"requests": [{"name": "a", "exactly": gpus(json!({"count": 4}))}]}},
-    });
     let outcome = job(|set| {
         set.resource_claim("gpu", json!({"resourceClaimName": "c"}))
             .resource_claim("same", json!({"resourceClaimName": "c"}))
     });
-    let outcome = outcome.object(claim).all_phases(&PLUGIN).unwrap();
+    let outcome = outcome.object(named_claim(4)).all_phases(&PLUGIN).unwrap();
     assert!(devices(&outcome, "a").is_some());
     let again = outcome.value("pod-sets[node].devices[resource-claim/same/a]");
     assert_eq!(again, None);

@@ -406,17 +406,21 @@ fn nodes_that_wait_at_their_own_address_are_warned_of() {
     }
 }
 
-/// If torchrun is to count, it counts GPUs, and else other accelerators count.
 #[test]
-fn other_accelerators_select_a_recipe_for_several_devices() {
-    let other = |c: MockContainer| {
-        let c = c.command(&["tune", "run", "x", "--config", "llama3_2/1B_full"]);
-        let c = c.train_job_command(&["tune", "run"]).train_job_args(&[]);
-        c.limit("habana.ai/gaudi", "8")
-    };
-    let job = MockJob::new("tuner").all_granted().trainer(1, other);
-    let outcome = job.transform(&PLUGIN).unwrap();
-    assert_eq!(recipe(&outcome).0, "full_finetune_distributed");
+fn other_accelerators_select_the_recipe_too() {
+    for (amount, expected) in [
+        ("1", "full_finetune_single_device"),
+        ("8", "full_finetune_distributed"),
+    ] {
+        let other = |c: MockContainer| {
+            let c = c.command(&["tune", "run", "x", "--config", "llama3_2/1B_full"]);
+            let c = c.train_job_command(&["tune", "run"]).train_job_args(&[]);
+            c.limit("habana.ai/gaudi", amount)
+        };
+        let job = MockJob::new("tuner").all_granted().trainer(1, other);
+        let outcome = job.transform(&PLUGIN).unwrap();
+        assert_eq!(recipe(&outcome).0, expected);
+    }
 }
 
 #[test]
