@@ -52,42 +52,13 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-/// An own minimum or maximum of a field.
-struct Bound {
-    literal: Expr,
-    /// As JSON.
-    value: String,
-}
-
-impl Bound {
-    /// Checks that a type can hold the bound. Otherwise, the schema would accept values that cannot be read.
-    fn check(&self, ty: &Type) -> syn::Result<()> {
-        let Type::Path(path) = ty else { return Ok(()) };
-        let name = path.path.segments.last().map(|last| last.ident.to_string());
-        let (least, greatest) = match name.as_deref() {
-            Some("u16") => (0, i64::from(u16::MAX)),
-            Some("u32") => (0, i64::from(u32::MAX)),
-            Some("i32") => (i64::from(i32::MIN), i64::from(i32::MAX)),
-            Some("i64") => (i64::MIN, i64::MAX),
-            _ => return Ok(()),
-        };
-        match self.value.parse::<i64>() {
-            Ok(value) if (least..=greatest).contains(&value) => Ok(()),
-            _ => {
-                let message = format!("a bound of this type is from {least} to {greatest}");
-                Err(syn::Error::new(self.literal.span(), message))
-            }
-        }
-    }
-}
-
 /// The content of a field's attribute.
 #[derive(Default)]
 struct Options {
     name: Option<String>,
     default: Option<String>,
-    minimum: Option<Bound>,
-    maximum: Option<Bound>,
+    minimum: Option<Expr>,
+    maximum: Option<Expr>,
     /// Further members of the schema of each value, as JSON after a comma.
     of_values: String,
     /// The same of the field itself.
@@ -97,7 +68,8 @@ struct Options {
 fn of_struct<'f>(
     fields: impl Iterator<Item = &'f Field>,
 ) -> syn::Result<(TokenStream, TokenStream)> {
-    let (mut properties, mut required, mut reads) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut properties, mut required) = (Vec::new(), Vec::new());
+    let (mut reads, mut checks) = (Vec::new(), Vec::new());
     for field in fields {
         let Some(ident) = &field.ident else { continue };
         let options = options(field)?;
@@ -119,12 +91,18 @@ fn of_struct<'f>(
             Shape::List => (r#""type":"array","items":{"#, "}"),
             Shape::Map => (r#""type":"object","additionalProperties":{"#, "}"),
         };
-        let bound = |own: &Option<Bound>, key: &str, of_type: TokenStream| {
+        let mut bound = |own: &Option<Expr>, key: &str, of_type: TokenStream| {
             let Some(own) = own else {
                 return Ok(quote!(<#inner as ::trainyard_sdk::Setting>::#of_type));
             };
-            own.check(inner)?;
-            let member = format!(",\"{key}\":{}", own.value);
+            // Otherwise, the schema would accept values that cannot be read.
+            checks.push(quote! {
+                const _: () = assert!(
+                    <#inner>::MIN as i128 <= #own && #own <= <#inner>::MAX as i128,
+                    "a bound of a field is a value of its type"
+                );
+            });
+            let member = format!(",\"{key}\":{}", literal(own)?);
             syn::Result::Ok(quote!(#member))
         };
         let minimum = bound(&options.minimum, "minimum", quote!(MINIMUM))?;
@@ -167,6 +145,7 @@ fn of_struct<'f>(
     Ok((
         body,
         quote! {
+            #(#checks)*
             // The root is always an object: the host has validated it.
             if !at.is_empty() && document.kind(at).as_deref() != ::core::option::Option::Some("object") {
                 return ::core::option::Option::None;
@@ -216,10 +195,9 @@ fn options(field: &Field) -> syn::Result<Options> {
                     let expression = meta.value()?.parse()?;
                     let value = literal(&expression)?;
                     let member = format!(",{}:{value}", json_text(&camel_case(&key)));
-                    let bound = Some(Bound { literal: expression, value });
                     match key.as_str() {
-                        "minimum" => options.minimum = bound,
-                        "maximum" => options.maximum = bound,
+                        "minimum" => options.minimum = Some(expression),
+                        "maximum" => options.maximum = Some(expression),
                         "min_items" | "max_items" => options.of_field.push_str(&member),
                         _ => options.of_values.push_str(&member),
                     }
