@@ -175,9 +175,9 @@ impl Pods {
             }
         }
         let [rank, size] = installed.name.rank_and_size();
-        println!(
-            "{installed} compiles nothing here: its processes say their ranks, and send nothing"
-        );
+        skip(&format!(
+            "{installed} compiles nothing here, so its processes say their ranks, and send nothing: install its headers and libraries"
+        ));
         let script = format!(
             "#!/bin/sh\necho rank ${rank} of ${size} on $(hostname) sum $(({size} * ({size} - 1) / 2))\n"
         );

@@ -1,7 +1,8 @@
-//! Each method answers with what the TrainJob, its record, its configuration and the lookups contain.
+//! Each method answers with what the TrainJob, its record, its configuration and the lookups contain, and uses as much of the limits of the call
+//! as it takes and gives.
 //!
-//! `methods_answer_what_is_there.txt` has the answers of all methods in the table of [`METHODS`] that answer anything. `UPDATE=1` writes it
-//! again; review the diff.
+//! `methods_answer_what_is_there.txt` has what all methods in the table of [`METHODS`] answer and use. `UPDATE=1` writes it again; review the
+//! diff.
 
 use std::{env, fs, path::Path, sync::Arc};
 
@@ -96,7 +97,17 @@ fn answer(method: &Method) -> String {
         kept: Arc::new([("a".to_owned(), "kept".into())].into()),
     };
     let mut call = Call::new(method.phase, record, inputs);
-    (method.answer)(&mut call, On::Record).unwrap_or_else(|fault| format!("{fault}"))
+    let answer = (method.answer)(&mut call, On::Record).unwrap_or_else(|fault| fault.to_string());
+    // With what it takes to get the handle that it is called on.
+    let used = call.meter().used().into_iter();
+    let used = used.filter(|(_, used, _)| *used > 0);
+    let used: Vec<_> = used
+        .map(|(limit, used, _)| format!("{limit} {used}"))
+        .collect();
+    if used.is_empty() {
+        return answer;
+    }
+    format!("{answer}; {}", used.join(", "))
 }
 
 #[test]
@@ -104,9 +115,7 @@ fn every_method_answers_what_is_there() {
     let mut found = String::new();
     for method in METHODS {
         let answer = answer(method);
-        if answer != "()" {
-            found += &format!("{}({}): {answer}\n", method.name, method.arguments);
-        }
+        found += &format!("{}({}): {answer}\n", method.name, method.arguments);
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     if env::var_os("UPDATE").is_some_and(|value| value == "1") {

@@ -38,6 +38,10 @@ const TORCHTUNE: &str = "torchtune-llama3.2-1b";
 /// What the API server answers when Kueue changes `spec.trainer`.
 const IMMUTABLE: &str = "spec.trainer: Invalid value: field is immutable";
 
+/// Those with an initializer. Kueue gives its quota back when it ends. As 0.15 counts one node, that is enough to admit one again that was just
+/// preempted.
+const WITH_INITIALIZER: [&str; 2] = ["coscheduling", "volcano"];
+
 /// Returns whether this Kueue is 0.15. It reserves quota for one node, whatever `numNodes` is (docs/kueue.md), and contains a Kubeflow Trainer
 /// without Flux.
 fn is_oldest() -> bool {
@@ -174,7 +178,10 @@ async fn preempts(cluster: &Cluster, policy: &'static str, pods: u64) -> Result<
 }
 
 async fn train_jobs_of_each_policy(shared: &Queued) -> Result<()> {
-    let all = POLICIES.map(async |(policy, pods)| {
+    let stay_preempted = |policy: &str| !(is_oldest() && WITH_INITIALIZER.contains(&policy));
+    let all = POLICIES.into_iter();
+    let all = all.filter(|(policy, _)| stay_preempted(policy));
+    let all = all.map(async |(policy, pods)| {
         let preempted = preempts(&shared.controlled.cluster, policy, pods).await;
         preempted.with_context(|| policy.to_owned())
     });

@@ -19,6 +19,8 @@ pub fn skip(missing: &str) {
             "{missing}; `tools/skipped.sh COMMAND` skips the tests that need it, and counts them"
         );
     };
+    // A line is a test.
+    let missing = missing.lines().collect::<Vec<_>>().join(" ");
     let noted = OpenOptions::new().append(true).create(true).open(&file);
     let noted =
         noted.and_then(|mut file| file.write_all(format!("{test}: {missing}\n").as_bytes()));
@@ -37,7 +39,7 @@ mod tests {
     #[test]
     fn a_tool_is_missing() {
         if env::var_os("TRAINYARD_SKIPS").is_some() {
-            skip("a tool is missing: install it");
+            skip("a tool is missing:\ninstall it");
         }
     }
 

@@ -3,7 +3,9 @@
 //! A transition of the status is legal if
 //!
 //! - no condition vanishes, and `Complete` and `Failed` stay true and are never both true;
-//! - `Suspended` becomes true only if the TrainJob is to be suspended and its JobSet runs no pods, and false only if it is not;
+//! - `Complete` becomes true only after a JobSet of the TrainJob completed, and `Failed` only after one failed, or for a reason of the
+//!   TrainJob's own;
+//! - `Suspended` becomes true only if the TrainJob is to be suspended and its JobSet is suspended, and false only if it is not;
 //! - the counts of Jobs stay, unless the JobSet was recreated.
 //!
 //! Also, a JobSet is created after its snapshot and the objects beside it; it is suspended after its snapshot is marked; its own mark of
@@ -17,6 +19,13 @@ use super::job_set::{is, is_suspended, list, owner, text};
 use crate::stub::cluster::{Cluster, Id};
 
 const STARTED: &str = "/metadata/annotations/trainyard.dev~1started";
+
+/// Why a TrainJob fails whose JobSet did not.
+const OWN_FAILURES: [&str; 3] = [
+    "DeadlineExceeded",
+    "JobSetGone",
+    "TrainingRuntimeNotSupported",
+];
 
 /// What a history leads to, and how.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,6 +45,8 @@ struct Reader {
     started: BTreeMap<String, BTreeSet<String>>,
     /// How many JobSets each TrainJob had.
     created: BTreeMap<String, usize>,
+    /// The TrainJobs of which a JobSet has this condition, or had it.
+    ended: BTreeSet<(String, &'static str)>,
     broken: Vec<String>,
 }
 
@@ -46,6 +57,7 @@ pub(super) fn read(cluster: &Cluster) -> Result<Summary, String> {
         summary: Summary::default(),
         started: BTreeMap::new(),
         created: BTreeMap::new(),
+        ended: BTreeSet::new(),
         broken: Vec::new(),
     };
     for (id, event, object) in cluster.history() {
@@ -130,6 +142,15 @@ impl Reader {
             "it completed and failed",
         );
         let uid = text(after, "/metadata/uid");
+        let begins = |end| !is(before, end) && is(after, end);
+        let has_ended = |how| self.ended.contains(&(uid.to_owned(), how));
+        let is_early = begins("Complete") && !has_ended("Completed");
+        let is_own = list(after, "/status/conditions").any(|it| {
+            it["type"] == "Failed" && OWN_FAILURES.iter().any(|own| it["reason"] == *own)
+        });
+        let is_unfounded = begins("Failed") && !is_own && !has_ended("Failed");
+        self.breaks(is_early, "it completed, but its JobSet did not");
+        self.breaks(is_unfounded, "it failed, but its JobSet did not");
         let mut objects = self.objects.iter();
         let its = objects.find(|((plural, ..), it)| plural == "jobsets" && owner(it) == uid);
         let its = its.map(|(_, it)| it.clone()).unwrap_or_default();
@@ -154,6 +175,11 @@ impl Reader {
 
     fn job_set(&mut self, event: &str, before: &Value, after: &Value) {
         let owner = owner(after);
+        for end in ["Completed", "Failed"] {
+            if is(after, end) {
+                self.ended.insert((owner.to_owned(), end));
+            }
+        }
         if event == "ADDED" {
             *self.created.entry(owner.to_owned()).or_default() += 1;
             let owned = self.objects.iter();
@@ -340,6 +366,16 @@ fn each_illegal_transition_of_a_status_is_found() {
             with(&[]),
             vec![becomes(with(&["Complete", "Failed"]))],
             "it completed and failed",
+        ),
+        (
+            with(&[]),
+            vec![becomes(with(&["Complete"]))],
+            "it completed, but its JobSet did not",
+        ),
+        (
+            with(&[]),
+            vec![becomes(with(&["Failed"]))],
+            "it failed, but its JobSet did not",
         ),
         (
             with(&[]),

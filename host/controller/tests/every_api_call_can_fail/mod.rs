@@ -213,6 +213,10 @@ fn survives(name: &str) {
     let all = cases.len();
     if let Ok(only) = std::env::var("FAULTS_CASE") {
         cases.retain(|(point, fault)| format!("{point}, {fault}").contains(&only));
+        assert!(
+            !cases.is_empty(),
+            "{name} has no call and fault like {only}"
+        );
     }
     let mut random = fastrand::Rng::with_seed(seed);
     let storms = match number("FAULTS_ALL") {
@@ -255,6 +259,8 @@ fn survives(name: &str) {
         false => 0,
     };
     assert!(missed <= most, "{missed} faults did not happen");
+    let is_common = unseen * 5 > cases.len() + storms;
+    assert!(!is_common, "{unseen} runs had an unseen end");
     let count = wrong.len();
     wrong.truncate(12);
     assert!(

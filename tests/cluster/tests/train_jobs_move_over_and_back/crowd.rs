@@ -257,7 +257,11 @@ impl<'a> Crowd<'a> {
             let name = state.of(policy);
             let job = self.namespace.api(&self.namespace.jobs).get(&name).await?;
             let job_set = self.namespace.job_set(&name).await?;
-            let waits = is_suspended(&job.accepted()?) && job_set["spec"]["suspend"] == true;
+            let job = job.accepted()?;
+            // Jobs that depend on others do not exist yet.
+            let has_no_pods = counts(&job).values().all(|it| it["active"] == 0);
+            let waits = is(&job, "Suspended", "True") && has_no_pods;
+            let waits = waits && job_set["spec"]["suspend"] == true;
             ensure!(waits, "{name} does not wait: {job_set:#}");
         }
         Ok(())

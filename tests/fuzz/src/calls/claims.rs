@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use trainyard_model::{
-    claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variable},
+    claims::{ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Variable},
+    object::EmittedObject,
     plugin_info::PluginInfo,
     record::{Datum, EntryScope, Field, Owner, Permission, Record},
 };
@@ -74,6 +75,24 @@ pub(super) fn allow(plugin: &PluginInfo, config: &Value, rank: u16, place: &Plac
         .writes
         .iter()
         .any(|claim| names(claim, config, place))
+}
+
+/// Whether the plugin may emit the object.
+pub(super) fn allow_object(plugin: &PluginInfo, object: &EmittedObject) -> bool {
+    let mut keys = plugin.manifest.claims.writes.iter().map(|claim| &claim.key);
+    keys.any(|key| {
+        let Some(KeyPattern::Objects(claimed)) = key else {
+            return false;
+        };
+        let is_named = match &claimed.names {
+            NamePattern::Literal(suffix) => *object.suffix == **suffix,
+            NamePattern::Prefix(prefix) => object.suffix.starts_with(&**prefix),
+            NamePattern::Served | NamePattern::List => false,
+        };
+        let is_of_kind = *object.kind.kind() == *claimed.kind
+            && *object.kind.api_version() == *claimed.api_version;
+        is_named && is_of_kind
+    })
 }
 
 fn names(claim: &ClaimPath, config: &Value, place: &Place) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! An input is a few calls of plugins, each of which calls methods with arguments from the input until one of them ends the call.
 //! - Only what the claims of the plugin name changes, or what is in a container that the plugin added. The claims are compared by code of
-//!   this module, and the record with its copy from before the call.
+//!   this module, and the record with its copy from before the call. The same holds of the objects that it emits.
 //! - The journal has all changes: replayed over the base record, it gives the record.
 //! - A failed call leaves no trace but its log.
 //! - The texts of errors are short, and have no characters that a terminal obeys.
@@ -24,8 +24,8 @@ use trainyard_model::{
     call::{self, Call, Fault},
     plugin::{CallFailure, CallOutcome, Phase, Plugin},
     plugin_info::PluginInfo,
-    record::{ContainerId, Datum, EntryScope, Field, Owner, Record},
-    session::Session,
+    record::{ContainerId, Datum, EntryScope, Field, Owner, PodSet, Record},
+    session::{Emitted, Session},
 };
 
 use self::{
@@ -217,6 +217,14 @@ pub fn check_call(
                     claims::check_default(&place, value.map(|(datum, _)| datum));
                 }
             }
+            check_emitted(plugin.info(), phase, &session.emitted()[counts.1..]);
+            let sizes = |record: &Record| record.pod_sets.iter().map(size).collect::<Vec<_>>();
+            assert_eq!(
+                sizes(session.record()),
+                sizes(&before),
+                "{} changed a pod set itself",
+                plugin.info().id.name
+            );
             let journal = session.committed().len() > counts.0;
             assert!(
                 changes == 0 || journal,
@@ -224,6 +232,34 @@ pub fn check_call(
             );
         }
     }
+}
+
+/// Checks the objects that a call emitted.
+fn check_emitted(plugin: &PluginInfo, phase: Phase, emitted: &[Emitted]) {
+    for Emitted { object, .. } in emitted {
+        assert!(
+            phase == Phase::Build,
+            "{} was emitted in {phase}",
+            object.name
+        );
+        assert!(
+            claims::allow_object(plugin, object),
+            "{} emitted the {} {} without a claim",
+            plugin.id.name,
+            object.kind,
+            object.name
+        );
+    }
+}
+
+/// What no plugin changes of a pod set.
+fn size(set: &PodSet) -> (&str, Option<&str>, [u32; 2], [bool; 2]) {
+    let ancestor = set.ancestor.as_deref();
+    let (counts, flags) = (
+        [set.count, set.replicas],
+        [set.counts_nodes, set.is_indexed],
+    );
+    (&set.name, ancestor, counts, flags)
 }
 
 /// How much of each result there is, apart from the log.
@@ -240,14 +276,8 @@ fn counts(session: &Session) -> (usize, usize, usize, usize) {
 /// Whether two records have the same entries in the same order, of the same owners.
 fn same(one: &Record, other: &Record) -> bool {
     let sets = one.pod_sets.iter().zip(other.pod_sets.iter());
-    let is_same_set = |(a, b): (
-        &trainyard_model::record::PodSet,
-        &trainyard_model::record::PodSet,
-    )| {
-        a.name == b.name
-            && a.count == b.count
-            && a.fields == b.fields
-            && a.init_order == b.init_order
+    let is_same_set = |(a, b): (&PodSet, &PodSet)| {
+        size(a) == size(b) && a.fields == b.fields && a.init_order == b.init_order
     };
     let container = |record: &Record, id: u32| {
         let found = record

@@ -88,6 +88,8 @@ fn only() -> Option<String> {
 /// Searches the scenarios, and fails with all counterexamples. Returns the calls that were made.
 fn search(search: impl Fn(&Scenario) -> Result<Seen, Counterexample>) -> BTreeSet<String> {
     let (mut counterexamples, mut calls) = (String::new(), BTreeSet::new());
+    let is_known = |only: String| scenarios().iter().any(|scenario| scenario.name == only);
+    assert!(only().is_none_or(is_known), "no scenario has this name");
     for scenario in scenarios() {
         if only().is_some_and(|only| scenario.name != only) {
             continue;

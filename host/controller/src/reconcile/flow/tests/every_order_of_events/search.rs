@@ -85,8 +85,13 @@ impl Scenario {
         let mut all = vec![Choice::Answer(Answer::Given)];
         if self.faults {
             all.extend([refused(Fault::Fails), Choice::Kill]);
+            // Of the reads, only this one is treated apart if it is not allowed.
+            let is_treated_apart = choices.waiting.name == "list Jobs";
+            if is_treated_apart || choices.waiting.kind != CallKind::Read {
+                all.push(refused(Fault::Refused));
+            }
             if choices.waiting.kind != CallKind::Read {
-                all.extend([refused(Fault::Refused), lost(false), lost(true)]);
+                all.extend([lost(false), lost(true)]);
             }
         }
         if self.world.two && !choices.other_has_ended {

@@ -142,7 +142,7 @@ impl Client<'_> {
                 world.snapshot.clone().filter(|it| !it.ours),
             )
         };
-        if !after.meddled && foreign(before) != foreign(after) {
+        if foreign(before) != foreign(after) {
             after.breaks("nothing of other owners is changed: an object of another owner was");
         }
         let (Some(was), Some(is)) = (&before.job_set, &after.job_set) else {
