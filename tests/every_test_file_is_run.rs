@@ -1,6 +1,8 @@
-//! Every file in a test folder is a module of one of the folder's programs; otherwise it would never run.
+//! Every file in a test folder is a module of one of the folder's programs; otherwise it would never run. What runs only outside of CI is named
+//! where a promise rests on it.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
@@ -129,5 +131,59 @@ fn suites_outside_of_ci_say_when_they_last_ran() {
     assert!(
         unsaid.is_empty(),
         "docs/guarantees.md does not say when these ran: {unsaid:?}"
+    );
+}
+
+/// Returns the files of the groups of tests/cluster that `make test-cluster` does not run.
+fn files_of_other_groups() -> BTreeSet<String> {
+    let program = fs::read_to_string(root().join("tests/cluster/tests/main.rs")).unwrap();
+    let of_ci = ["api_server", "calm", "disturbed", "outages"];
+    let (mut inside, mut outside) = (BTreeSet::new(), BTreeSet::new());
+    for function in program.split("\nfn ").skip(1) {
+        let (name, body) = function.split_once('(').unwrap();
+        let words = body.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let is_file = |word: &&str| program.contains(&format!("\nmod {word};"));
+        let files = words.filter(is_file).map(str::to_owned);
+        match of_ci.contains(&name) {
+            true => inside.extend(files),
+            false => outside.extend(files),
+        }
+    }
+    assert!(inside.len() > 30 && outside.len() > 10, "{inside:?}");
+    &outside - &inside
+}
+
+/// Returns whether `make test` ignores all tests of a file.
+fn is_ignored(path: &Path) -> bool {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let count = |attribute: &str| text.matches(attribute).count();
+    let tests = count("#[test]") + count("#[tokio::test");
+    tests > 0 && count("#[ignore") == tests
+}
+
+#[test]
+fn rows_of_the_guarantees_say_which_command_runs_their_tests() {
+    let outside = files_of_other_groups();
+    let page = fs::read_to_string(root().join("docs/guarantees.md")).unwrap();
+    let (rows, _) = page.split_once("\n## Suites outside").unwrap();
+    let mut unsaid = Vec::new();
+    for row in rows.lines().filter(|line| line.starts_with('|')) {
+        let links = row.split("](../").skip(1).map(|rest| {
+            let (path, _) = rest.split_once(')').unwrap();
+            path.split('#').next().unwrap()
+        });
+        let is_elsewhere = |path: &&str| {
+            let name = Path::new(path).file_stem().unwrap().to_str().unwrap();
+            path.starts_with("tests/cluster/tests/") && outside.contains(name)
+                || path.ends_with(".rs") && is_ignored(&root().join(path))
+        };
+        let elsewhere: Vec<_> = links.filter(is_elsewhere).collect();
+        if !elsewhere.is_empty() && !row.contains("`make ") {
+            unsaid.push(elsewhere.join(", "));
+        }
+    }
+    assert!(
+        unsaid.is_empty(),
+        "`make test` and `make test-cluster` do not run these, so their rows have to name the command: {unsaid:#?}"
     );
 }

@@ -48,7 +48,7 @@ fn random_step(scenario: &Scenario, world: &World, random: &mut fastrand::Rng) -
     } else {
         0
     };
-    let deviations = (0..random.usize(..3)).map(|_| (random.usize(..14), random.usize(1..24)));
+    let deviations = (0..random.usize(..3)).map(|_| (random.usize(..16), random.usize(1..28)));
     let mut deviations: Vec<_> = deviations.collect();
     deviations.sort_unstable();
     Step::Reconcile(who, deviations)
