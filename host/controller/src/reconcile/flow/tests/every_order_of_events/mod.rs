@@ -23,12 +23,14 @@ use super::world::{Event, Sabotage};
 const STEPS: usize = 600;
 
 /// All calls and notes of a reconcile, which the scenarios have to reach.
-const CALLS: [&str; 49] = [
+const CALLS: [&str; 59] = [
     "apply JobSet",
     "apply JobSet over",
     "apply JobSet over held",
     "apply JobSet recreated",
     "apply a-live",
+    "apply a-while-suspended",
+    "apply a-with-jobset",
     "begin",
     "check creatable",
     "check creation",
@@ -44,10 +46,15 @@ const CALLS: [&str; 49] = [
     "delete JobSet",
     "delete node-0",
     "force a-live",
+    "force a-while-suspended",
+    "force a-with-jobset",
     "forget deleted",
     "forget last",
     "list Jobs",
     "look at a-live",
+    "look at a-once",
+    "look at a-while-suspended",
+    "look at a-with-jobset",
     "mark recreated",
     "mark started",
     "mark started and deleted",
@@ -55,6 +62,9 @@ const CALLS: [&str; 49] = [
     "read JobSet",
     "read TrainJob",
     "read a-live",
+    "read a-once",
+    "read a-while-suspended",
+    "read a-with-jobset",
     "read list",
     "read marks",
     "read owner",
