@@ -120,8 +120,5 @@ async fn jobset_is_installed_and_its_objects_are_kept(shared: &WithoutJobSet) ->
 }
 
 pub(crate) fn tests() -> Vec<Test<WithoutJobSet>> {
-    vec![Test::new(
-        "jobset_is_installed_and_its_objects_are_kept",
-        jobset_is_installed_and_its_objects_are_kept,
-    )]
+    tests![jobset_is_installed_and_its_objects_are_kept]
 }

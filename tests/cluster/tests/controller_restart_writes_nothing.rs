@@ -269,8 +269,5 @@ async fn controller_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "controller_restart_writes_nothing",
-        controller_restart_writes_nothing,
-    )]
+    tests![controller_restart_writes_nothing]
 }

@@ -86,8 +86,5 @@ async fn controller_waits_for_its_crds(Bare(plane): &Bare) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Bare>> {
-    vec![Test::new(
-        "controller_waits_for_its_crds",
-        controller_waits_for_its_crds,
-    )]
+    tests![controller_waits_for_its_crds]
 }

@@ -430,24 +430,15 @@ async fn trainyard_is_installed_and_removed_again(shared: &Replaced) -> Result<(
 }
 
 pub(crate) fn tests_of_replaced() -> Vec<Test<Replaced>> {
-    vec![
-        Test::new(
-            "a_job_set_without_an_owner_is_given_to_its_train_job",
-            a_job_set_without_an_owner_is_given_to_its_train_job,
-        ),
-        Test::new(
-            "trainyard_is_installed_and_removed_again",
-            trainyard_is_installed_and_removed_again,
-        ),
+    tests![
+        a_job_set_without_an_owner_is_given_to_its_train_job,
+        trainyard_is_installed_and_removed_again,
     ]
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![
-        Test::new(
-            "the_kubeflow_trainer_is_stopped_and_its_crds_are_kept",
-            the_kubeflow_trainer_is_stopped_and_its_crds_are_kept,
-        ),
-        Test::new("a_backup_is_restored", a_backup_is_restored),
+    tests![
+        the_kubeflow_trainer_is_stopped_and_its_crds_are_kept,
+        a_backup_is_restored,
     ]
 }

@@ -296,5 +296,5 @@ async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<OwnCluster>> {
-    vec![Test::new("hostile_files", hostile_files)]
+    tests![hostile_files]
 }

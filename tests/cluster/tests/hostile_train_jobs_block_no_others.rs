@@ -249,8 +249,5 @@ async fn other_train_jobs_run_now_and_after_a_restart(shared: &Unlimited) -> Res
 }
 
 pub(crate) fn tests() -> Vec<Test<Unlimited>> {
-    vec![Test::new(
-        "other_train_jobs_run_now_and_after_a_restart",
-        other_train_jobs_run_now_and_after_a_restart,
-    )]
+    tests![other_train_jobs_run_now_and_after_a_restart]
 }

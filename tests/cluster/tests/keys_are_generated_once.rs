@@ -354,26 +354,11 @@ async fn placeholder_is_refused_by_the_api_server(shared: &Keys) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Keys>> {
-    vec![
-        Test::new(
-            "keys_survive_a_restart_and_are_deleted_with_their_train_job",
-            keys_survive_a_restart_and_are_deleted_with_their_train_job,
-        ),
-        Test::new(
-            "keys_of_mpi_and_flux_survive_a_restart_and_are_deleted",
-            keys_of_mpi_and_flux_survive_a_restart_and_are_deleted,
-        ),
-        Test::new(
-            "secret_deleted_while_pods_run_is_recreated_with_new_pods",
-            secret_deleted_while_pods_run_is_recreated_with_new_pods,
-        ),
-        Test::new(
-            "trapped_call_leaves_no_key_in_memory",
-            trapped_call_leaves_no_key_in_memory,
-        ),
-        Test::new(
-            "placeholder_is_refused_by_the_api_server",
-            placeholder_is_refused_by_the_api_server,
-        ),
+    tests![
+        keys_survive_a_restart_and_are_deleted_with_their_train_job,
+        keys_of_mpi_and_flux_survive_a_restart_and_are_deleted,
+        secret_deleted_while_pods_run_is_recreated_with_new_pods,
+        trapped_call_leaves_no_key_in_memory,
+        placeholder_is_refused_by_the_api_server,
     ]
 }

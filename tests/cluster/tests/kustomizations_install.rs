@@ -397,8 +397,5 @@ async fn output_of_kustomize_installs(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "output_of_kustomize_installs",
-        output_of_kustomize_installs,
-    )]
+    tests![output_of_kustomize_installs]
 }

@@ -147,8 +147,5 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "roles_of_others_are_not_aggregated",
-        roles_of_others_are_not_aggregated,
-    )]
+    tests![roles_of_others_are_not_aggregated]
 }

@@ -741,8 +741,5 @@ async fn changes_reach_queued_train_jobs_alone(cluster: &Cluster) -> Result<()> 
 }
 
 pub(crate) fn tests() -> Vec<Test<Cluster>> {
-    vec![Test::new(
-        "changes_reach_queued_train_jobs_alone",
-        changes_reach_queued_train_jobs_alone,
-    )]
+    tests![changes_reach_queued_train_jobs_alone]
 }

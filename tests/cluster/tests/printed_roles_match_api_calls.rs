@@ -359,8 +359,5 @@ async fn roles_match_calls_with_plugins_that_use_lookups_and_keys(shared: &Recor
 }
 
 pub(crate) fn tests() -> Vec<Test<Recorded>> {
-    vec![Test::new(
-        "roles_match_calls_with_plugins_that_use_lookups_and_keys",
-        roles_match_calls_with_plugins_that_use_lookups_and_keys,
-    )]
+    tests![roles_match_calls_with_plugins_that_use_lookups_and_keys]
 }

@@ -142,8 +142,5 @@ async fn controller_continues_with_the_restored_state(shared: &Restorable) -> Re
 }
 
 pub(crate) fn tests() -> Vec<Test<Restorable>> {
-    vec![Test::new(
-        "controller_continues_with_the_restored_state",
-        controller_continues_with_the_restored_state,
-    )]
+    tests![controller_continues_with_the_restored_state]
 }

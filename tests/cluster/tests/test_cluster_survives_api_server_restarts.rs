@@ -59,8 +59,5 @@ async fn job_set_completes_across_an_api_server_restart(
 }
 
 pub(crate) fn tests() -> Vec<Test<OwnCluster>> {
-    vec![Test::new(
-        "job_set_completes_across_an_api_server_restart",
-        job_set_completes_across_an_api_server_restart,
-    )]
+    tests![job_set_completes_across_an_api_server_restart]
 }
