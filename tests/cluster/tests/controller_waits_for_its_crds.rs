@@ -9,6 +9,8 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
+use crate::common::kind;
+
 /// A control plane without Trainyard's CRDs.
 pub(crate) struct Bare(ControlPlane);
 
@@ -56,10 +58,7 @@ async fn controller_waits_for_its_crds(Bare(plane): &Bare) -> Result<()> {
     for kind in Kind::ALL {
         install(plane, &kind.crd()?, Install::ServerSide).await?;
     }
-    let (jobs, runtimes) = (
-        Resource::defined_by(&Kind::TrainJob.crd()?)?,
-        Resource::defined_by(&Kind::TrainingRuntime.crd()?)?,
-    );
+    let (jobs, runtimes) = (kind(Kind::TrainJob)?, kind(Kind::TrainingRuntime)?);
     let namespace = plane.new_namespace().await?;
     let runtime = json!({
         "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"},

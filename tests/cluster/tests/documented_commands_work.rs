@@ -17,7 +17,10 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-use crate::common::pages::{self, MOVE};
+use crate::common::{
+    kind,
+    pages::{self, MOVE},
+};
 
 const BACKUP: &str = include_str!("../../../docs/backup.md");
 
@@ -279,7 +282,7 @@ impl Replaced {
             "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
             "spec": {"suspend": suspend, "replicatedJobs": [job]},
         });
-        let jobs = Resource::defined_by(&Kind::TrainJob.crd()?)?;
+        let jobs = kind(Kind::TrainJob)?;
         let create = async |resource: &Resource, object: &Value| {
             let api = self.plane.api(resource, namespace);
             anyhow::Ok(api.create(object, &Write::strict()).await?.accepted()?)

@@ -19,7 +19,6 @@ use trainyard_cluster::{
 use trainyard_oci::{
     Artifact, Client, Credentials, Https, Limits, Location, Progress, Registries, Release,
 };
-use trainyard_schema::documents::Kind;
 
 use crate::common::{self, Namespace, declared::Declared, is};
 
@@ -231,10 +230,7 @@ async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
     let mut plain = common::runtime();
     plain["metadata"]["name"] = json!("plain");
     plain["spec"]["mlPolicy"] = json!({"numNodes": 1});
-    let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
-    let runtimes = cluster.api(&runtimes, "");
-    let created = runtimes.create(&plain, &Write::strict()).await?;
-    created.accepted()?;
+    common::create_runtimes(cluster.plane(), &[plain]).await?;
     let account = trainyard_cluster::deploy(cluster.plane()).await?;
     let declared = Declared::new(cluster).await?;
     let torch = json!({

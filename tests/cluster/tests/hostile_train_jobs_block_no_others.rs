@@ -28,11 +28,7 @@ impl Shared for Unlimited {
         let account = plane.block_on(async {
             define_kinds(&plane).await?;
             install(&plane, &without_limits()?, Install::ServerSide).await?;
-            let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
-            let api = plane.api(&runtimes, "");
-            api.create(&common::runtime(), &Write::strict())
-                .await?
-                .accepted()?;
+            common::create_runtimes(&plane, &[common::runtime()]).await?;
             deploy(&plane).await
         })?;
         Ok(Self { plane, account })

@@ -14,11 +14,9 @@ use serde_json::{Value, json};
 use trainyard_cluster::{
     Call, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, build_plugin,
 };
-use trainyard_schema::documents::Kind;
 
 use crate::common::{
-    self, Disturbed, Namespace, is, is_running, is_suspended, keys, kind, parts::Parts, roles,
-    runtimes,
+    self, Disturbed, Namespace, is, is_running, is_suspended, keys, parts::Parts, roles, runtimes,
 };
 
 /// The runtimes of the built-in policies that request keys: MPI with a dedicated launcher, MPI with a launcher that runs as node, and Flux.
@@ -43,10 +41,11 @@ impl Shared for Keys {
         let mut runtime = common::runtime();
         runtime["metadata"]["name"] = json!("keyed");
         runtime["spec"]["plugins"] = json!([{"name": "keys"}]);
-        let of_built_in = [
+        let runtimes = [
             runtimes::mpi(BUILT_IN[0], false),
             runtimes::mpi(BUILT_IN[1], true),
             runtimes::flux(),
+            runtime,
         ];
         let arguments: [OsString; 4] = [
             "--plugin-dir".into(),
@@ -55,12 +54,7 @@ impl Shared for Keys {
             policy().into(),
         ];
         disturbed.plane().block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let runtimes = disturbed.plane().api(&runtimes, "");
-            for runtime in of_built_in.iter().chain([&runtime]) {
-                let made = runtimes.create(runtime, &Write::strict()).await?;
-                made.accepted()?;
-            }
+            common::create_runtimes(disturbed.plane(), &runtimes).await?;
             roles::grant(disturbed.plane(), &roles::printed(&arguments)?).await
         })?;
         Ok(Self { disturbed, plugins })

@@ -37,20 +37,27 @@ pub(crate) use status::{
     OVERDUE, RESUMED, SUSPENDED, conditions, counts, described_conditions, is, is_running,
     is_suspended, until_counted,
 };
-use trainyard_cluster::{Cluster, Resource, Write, deploy};
+use trainyard_cluster::{Cluster, ControlPlane, Resource, Write, deploy};
 use trainyard_schema::documents::Kind;
 pub(crate) use undisturbed::{Runtimes, Undisturbed, runtime_with};
 
 /// Creates these runtimes and the controller's ServiceAccount in deploy/. Returns its kubeconfig file.
 pub(crate) fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
-    cluster.plane().block_on(async {
-        let kind = kind(Kind::ClusterTrainingRuntime)?;
-        let api = cluster.api(&kind, "");
-        for runtime in runtimes {
-            api.create(runtime, &Write::strict()).await?.accepted()?;
-        }
-        deploy(cluster.plane()).await
+    let plane = cluster.plane();
+    plane.block_on(async {
+        create_runtimes(plane, runtimes).await?;
+        deploy(plane).await
     })
+}
+
+/// Creates ClusterTrainingRuntimes.
+pub(crate) async fn create_runtimes(plane: &ControlPlane, runtimes: &[Value]) -> Result<()> {
+    let kind = kind(Kind::ClusterTrainingRuntime)?;
+    let api = plane.api(&kind, "");
+    for runtime in runtimes {
+        api.create(runtime, &Write::strict()).await?.accepted()?;
+    }
+    Ok(())
 }
 
 pub(crate) fn kind(kind: Kind) -> Result<Resource> {
