@@ -18,6 +18,7 @@ mod reporting;
 pub(crate) mod roles;
 pub(crate) mod runtimes;
 mod scenario;
+mod server_metadata;
 mod status;
 mod undisturbed;
 
@@ -33,6 +34,7 @@ pub(crate) use namespace::{Namespace, Objects, differing};
 pub(crate) use reporting::{Reporting, progress};
 pub(crate) use scenario::Scenario;
 use serde_json::{Value, json};
+pub(crate) use server_metadata::without_server_metadata;
 pub(crate) use status::{
     OVERDUE, RESUMED, SUSPENDED, conditions, counts, described_conditions, is, is_running,
     is_suspended, until_counted,
