@@ -144,7 +144,7 @@ fn api_server() -> Result<Program> {
     Ok(files!(
         program,
         pods_are_refused_as_in_the_table,
-        documented_commands_work + tests_of_replaced,
+        documented_commands_work + tests_in_turns,
         kustomizations_install,
         labeled_roles_give_only_what_their_author_has,
         added_containers_are_admitted,
