@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Cluster, Fate, OwnCluster, PluginRegistry, RegistryOptions, Test, Trainyard, Write, eventually,
+    Cluster, Fate, Own, PluginRegistry, RegistryOptions, Test, Trainyard, Write, eventually,
 };
 use trainyard_oci::{
     Artifact, Client, Credentials, Https, Limits, Location, Progress, Registries, Release,
@@ -214,7 +214,7 @@ async fn remove(declared: &Declared<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
+async fn hostile_files(Own(cluster): &Own<Cluster>) -> Result<()> {
     let files = env::var_os(FILES).map(PathBuf::from);
     let files = files.with_context(|| format!("{FILES} is set by `make test-plugins`"))?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
@@ -291,6 +291,6 @@ async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn tests() -> Vec<Test<OwnCluster>> {
+pub(crate) fn tests() -> Vec<Test<Own<Cluster>>> {
     tests![hostile_files]
 }
