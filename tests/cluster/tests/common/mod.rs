@@ -1,5 +1,6 @@
 //! Helpers for the tests of the controller on a cluster.
 
+pub(crate) mod access;
 mod case;
 pub(crate) mod charts;
 mod controlled;
