@@ -35,17 +35,17 @@ demo: build ## Show the plan, the explanation and the JobSet of a TrainJob with 
 	@$(TRAINYARD) render $(EXAMPLE)
 
 .PHONY: cluster
-cluster: build ## Run Kubernetes with Trainyard on this machine, without containers, until Ctrl-C; needs Go.
+cluster: needs-go build ## Run Kubernetes with Trainyard on this machine, without containers, until Ctrl-C; needs Go.
 	$(CARGO) build --locked --workspace --example cluster
 	@target/debug/examples/cluster
 
 .PHONY: demo-cluster
-demo-cluster: build ## Start the same cluster, run that TrainJob on it until it is complete, and stop; needs Go.
+demo-cluster: needs-go build ## Start the same cluster, run that TrainJob on it until it is complete, and stop; needs Go.
 	$(CARGO) build --locked --workspace --example cluster
 	@target/debug/examples/cluster --demo examples/torch-llama
 
 .PHONY: demo-train
-demo-train: build ## Train with PyTorch on the same cluster: two nodes with two processes each; needs Go, Python 3.11 and 5.4 GB.
+demo-train: needs-go build ## Train with PyTorch on the same cluster: two nodes with two processes each; needs Go, Python 3.11 and 5.4 GB.
 	$(CARGO) build --locked --workspace --example cluster
 	@target/debug/examples/cluster --train examples/torch-spirals
 
@@ -80,12 +80,12 @@ needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install version 1.26 or newer (https://go.dev/dl)" >&2; exit 1; }
 
 .PHONY: plane
-plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they start at once; needs Go.
+plane: needs-go build ## Keep a cluster running for the tests, until Ctrl-C, so that they start at once; needs Go.
 	$(CARGO) build --locked --workspace --example plane
 	target/debug/examples/plane
 
 .PHONY: test-harness
-test-harness: build ## Test the cluster that test-cluster uses; FILTER=NAME selects tests.
+test-harness: needs-go build ## Test the cluster that test-cluster uses; needs Go; FILTER=NAME selects tests.
 	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test cluster -- harness $(FILTER)
 
@@ -118,7 +118,7 @@ test-load: needs-go build ## Restart a controller with 2,000 TrainJobs, and try 
 	$(CARGO) test --locked --workspace --test cluster -- load
 
 .PHONY: test-gangs
-test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
+test-gangs: needs-go build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
 	$(CARGO) test --locked --workspace --test cluster -- gangs
 
 # KUEUE=0.15 selects another release, which reserves quota for one node of each TrainJob (docs/compatibility.md).
@@ -147,12 +147,12 @@ setup-frameworks: ## Install PyTorch, Transformers, JAX, XGBoost, Open MPI and M
 	@target/debug/examples/cluster --install-frameworks
 
 .PHONY: test-frameworks
-test-frameworks: build ## Sum the ranks of each of these frameworks on a real control plane (docs/frameworks.md); FILTER=NAME selects tests.
+test-frameworks: needs-go build ## Sum the ranks of each of these frameworks on a real control plane (docs/frameworks.md); needs Go; FILTER=NAME selects tests.
 	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test cluster -- frameworks $(FILTER)
 
 .PHONY: test-languages
-test-languages: build ## Build and test new plugins of each kind in C, Go, JavaScript and Python; needs Go, Node.js, Python and 1 GB; takes minutes.
+test-languages: needs-go build ## Build and test new plugins of each kind in C, Go, JavaScript and Python; needs Go, Node.js, Python and 1 GB; takes minutes.
 	@tools/languages.sh $(CARGO) test --locked --workspace --test all -- plugins_in_other_languages_work --nocapture
 
 .PHONY: test-conform
@@ -184,7 +184,7 @@ test-fuzz: setup ## Fuzz each target for ten minutes.
 	@CARGO='$(CARGO)' SECONDS_PER_TARGET=600 tools/fuzz/run.sh
 
 .PHONY: test-versions
-test-versions: build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name, or VERSION=1.33 and GROUP=calm; needs Go, builds each first for 15 minutes.
+test-versions: needs-go build-tests ## Run the tests of clusters with the oldest and the newest Kubernetes that the pages name, or VERSION=1.33 and GROUP=calm; needs Go, builds each first for 15 minutes.
 	@tools/test-versions.sh
 
 .PHONY: test-upgrade
@@ -214,7 +214,7 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 	$(CARGO) bench --locked -p trainyard-bench
 
 .PHONY: bench-languages
-bench-languages: setup ## Measure new plugins in each language beside Torch; needs Go, Node.js, Python and 1 GB; takes minutes.
+bench-languages: needs-go setup ## Measure new plugins in each language beside Torch; needs Go, Node.js, Python and 1 GB; takes minutes.
 	$(CARGO) build --locked --release -p trainyard -p trainyard-bench --bins --example languages
 	@tools/languages.sh tools/bench-languages.sh
 
@@ -277,9 +277,9 @@ expected: setup ## Regenerate the CRDs, and the expected files of cases, plans, 
 	  deployment_is_complete::every_file_is_listed deployment_is_complete::roles_match plan_shows_order_and_conflicts::
 
 .PHONY: chart
-chart: setup ## Render deploy/ from charts/trainyard again, after `make expected` if the CRDs or roles changed; review the diff; needs Go.
+chart: needs-go setup ## Render deploy/ from charts/trainyard again, after `make expected` if the CRDs or roles changed; review the diff; needs Go.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored chart_renders_deploy::both_versions
 
 .PHONY: expected-reference
-expected-reference: setup ## Regenerate the answers of the Kubeflow Trainer and Kueue to the cases; review the diff; needs Go.
+expected-reference: needs-go setup ## Regenerate the answers of the Kubeflow Trainer and Kueue to the cases; review the diff; needs Go.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored checked_in_answers

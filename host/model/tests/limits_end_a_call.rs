@@ -28,6 +28,12 @@ fn call_under(phase: Phase, limits: Limits) -> Call {
 
 type MethodCall = fn(&mut Call, u32) -> Result<(), Fault>;
 
+/// Emits the ConfigMap of a step.
+fn emitted(call: &mut Call, n: u32) -> Result<handle::Object, Fault> {
+    let suffix = format!("-{n}");
+    call.objects_emit(handle::Objects(0), "v1", "ConfigMap", &suffix, None)
+}
+
 /// Steps until the call ends; how many went well, and why it ended.
 fn steps_until_the_end(phase: Phase, limits: Limits, step: MethodCall) -> (u32, Fault) {
     let mut call = call_under(phase, limits);
@@ -117,13 +123,7 @@ fn bytes_are_counted_in_both_directions() {
             "a label of an object",
             Phase::Build,
             |c, n| {
-                let object = c.objects_emit(
-                    handle::Objects(0),
-                    "v1",
-                    "ConfigMap",
-                    &format!("-{n}"),
-                    None,
-                )?;
+                let object = emitted(c, n)?;
                 c.object_set_label(object, &"x".repeat(1000), "")
             },
             9,
@@ -132,13 +132,7 @@ fn bytes_are_counted_in_both_directions() {
             "an annotation of an object",
             Phase::Build,
             |c, n| {
-                let object = c.objects_emit(
-                    handle::Objects(0),
-                    "v1",
-                    "ConfigMap",
-                    &format!("-{n}"),
-                    None,
-                )?;
+                let object = emitted(c, n)?;
                 c.object_set_annotation(object, &"x".repeat(1000), "")
             },
             9,
@@ -147,13 +141,7 @@ fn bytes_are_counted_in_both_directions() {
             "an object's text",
             Phase::Build,
             |c, n| {
-                let object = c.objects_emit(
-                    handle::Objects(0),
-                    "v1",
-                    "ConfigMap",
-                    &format!("-{n}"),
-                    None,
-                )?;
+                let object = emitted(c, n)?;
                 c.object_append(object, "k", &"x".repeat(1000))
             },
             9,
@@ -162,13 +150,7 @@ fn bytes_are_counted_in_both_directions() {
             "an object's bytes",
             Phase::Build,
             |c, n| {
-                let object = c.objects_emit(
-                    handle::Objects(0),
-                    "v1",
-                    "ConfigMap",
-                    &format!("-{n}"),
-                    None,
-                )?;
+                let object = emitted(c, n)?;
                 c.object_set_binary(object, "k", &[0; 1000])
             },
             9,
@@ -403,21 +385,7 @@ fn handles_are_limited() {
             },
             100,
         ),
-        (
-            "objects",
-            Phase::Build,
-            |c, n| {
-                c.objects_emit(
-                    handle::Objects(0),
-                    "v1",
-                    "ConfigMap",
-                    &format!("-{n}"),
-                    None,
-                )
-                .map(drop)
-            },
-            100,
-        ),
+        ("objects", Phase::Build, |c, n| emitted(c, n).map(drop), 100),
         (
             "containers",
             Phase::Transform,
@@ -457,16 +425,7 @@ fn writes_are_limited_and_reads_are_not() {
         ("labels", Phase::Transform, |c, _| {
             c.info_set_label(handle::Info(0), "a", "b")
         }),
-        ("objects", Phase::Build, |c, n| {
-            c.objects_emit(
-                handle::Objects(0),
-                "v1",
-                "ConfigMap",
-                &format!("-{n}"),
-                None,
-            )
-            .map(drop)
-        }),
+        ("objects", Phase::Build, |c, n| emitted(c, n).map(drop)),
     ];
     for (what, phase, step) in table {
         let (steps, fault) = steps_until_the_end(*phase, limits, *step);
@@ -530,16 +489,7 @@ fn additions_to_a_train_job_are_limited() {
         (
             "objects",
             Phase::Build,
-            |c, n| {
-                c.objects_emit(
-                    handle::Objects(0),
-                    "v1",
-                    "ConfigMap",
-                    &format!("-{n}"),
-                    None,
-                )
-                .map(drop)
-            },
+            |c, n| emitted(c, n).map(drop),
             Limit::Objects(16),
         ),
         (

@@ -14,7 +14,6 @@
 mod arguments_are_checked;
 mod claims_are_enforced;
 mod claims_of_objects_are_compared_by_their_parts;
-#[allow(dead_code, unreachable_pub)]
 mod common;
 mod configuration_schemas_are_bounded;
 mod conflicts_are_refused;

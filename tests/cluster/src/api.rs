@@ -86,7 +86,8 @@ pub struct Api<'a> {
 }
 
 impl<'a> Api<'a> {
-    pub(crate) fn new(client: &'a Client, resource: &'a Resource, namespace: &'a str) -> Self {
+    /// Returns the objects as a client accesses them.
+    pub fn new(client: &'a Client, resource: &'a Resource, namespace: &'a str) -> Self {
         Self {
             client,
             resource,

@@ -55,12 +55,12 @@ impl Shared for ControlPlane {
     }
 }
 
-/// A cluster apart from that of the other tests of a group, for those that change what all its namespaces share.
-pub struct OwnCluster(pub Cluster);
+/// An environment apart from that of the other tests of a group, for those that change what all its namespaces share.
+pub struct Own<S>(pub S);
 
-impl Shared for OwnCluster {
+impl<S: Shared> Shared for Own<S> {
     fn start() -> Result<Self> {
-        Cluster::start().map(Self)
+        S::start().map(Self)
     }
 
     fn plane(&self) -> &ControlPlane {
@@ -72,7 +72,7 @@ impl Shared for OwnCluster {
     }
 
     fn last_words(&self) -> String {
-        Shared::last_words(&self.0)
+        self.0.last_words()
     }
 }
 

@@ -62,7 +62,7 @@ pub use deploy::{apply, deploy};
 pub use framework::{Framework, Installed};
 pub use gang_scheduler::GangScheduler;
 pub use go::is_installed as go_is_installed;
-pub use harness::{OwnCluster, Program, Shared, Test};
+pub use harness::{Own, Program, Shared, Test};
 pub use helm::{Helm, chart, jobset_chart, reference_chart};
 pub use input::Input;
 pub use kubeconfig::client_of;

@@ -440,26 +440,14 @@ async fn train_jobs_can_be_stopped_while_nobody_serves_the_webhooks(
 }
 
 pub(crate) fn tests() -> Vec<Test<Admitting>> {
-    vec![
-        Test::new(
-            "rules_are_answered_as_by_validate",
-            rules_are_answered_as_by_validate,
-        ),
-        Test::new(
-            "runtimes_are_checked_unless_their_label_says_not_to",
-            runtimes_are_checked_unless_their_label_says_not_to,
-        ),
-        Test::new(
-            "patches_change_only_while_nothing_runs",
-            patches_change_only_while_nothing_runs,
-        ),
+    tests![
+        rules_are_answered_as_by_validate,
+        runtimes_are_checked_unless_their_label_says_not_to,
+        patches_change_only_while_nothing_runs,
     ]
 }
 
 /// These change the webhooks of their cluster.
 pub(crate) fn tests_without_webhooks() -> Vec<Test<Unserved>> {
-    vec![Test::new(
-        "train_jobs_can_be_stopped_while_nobody_serves_the_webhooks",
-        train_jobs_can_be_stopped_while_nobody_serves_the_webhooks,
-    )]
+    tests![train_jobs_can_be_stopped_while_nobody_serves_the_webhooks]
 }

@@ -193,5 +193,5 @@ async fn certificate_is_trusted(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new("certificate_is_trusted", certificate_is_trusted)]
+    tests![certificate_is_trusted]
 }

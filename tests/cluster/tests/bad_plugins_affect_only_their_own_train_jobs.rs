@@ -354,27 +354,12 @@ async fn log_is_json_lines_with_call_spans(shared: &Bad) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Bad>> {
-    vec![
-        Test::new(
-            "each_kind_of_failure_is_reported_counted_and_contained",
-            each_kind_of_failure_is_reported_counted_and_contained,
-        ),
-        Test::new("successful_call_is_counted", successful_call_is_counted),
-        Test::new(
-            "probes_are_answered_while_plugins_run_to_their_deadline",
-            probes_are_answered_while_plugins_run_to_their_deadline,
-        ),
-        Test::new(
-            "train_job_of_a_bad_plugin_can_be_suspended_and_deleted",
-            train_job_of_a_bad_plugin_can_be_suspended_and_deleted,
-        ),
-        Test::new(
-            "running_train_job_can_be_suspended_and_deleted_without_its_plugin",
-            running_train_job_can_be_suspended_and_deleted_without_its_plugin,
-        ),
-        Test::new(
-            "log_is_json_lines_with_call_spans",
-            log_is_json_lines_with_call_spans,
-        ),
+    tests![
+        each_kind_of_failure_is_reported_counted_and_contained,
+        successful_call_is_counted,
+        probes_are_answered_while_plugins_run_to_their_deadline,
+        train_job_of_a_bad_plugin_can_be_suspended_and_deleted,
+        running_train_job_can_be_suspended_and_deleted_without_its_plugin,
+        log_is_json_lines_with_call_spans,
     ]
 }

@@ -145,19 +145,10 @@ async fn installed_or_removed_kind_updates_suspended_train_jobs(
 }
 
 pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
-    vec![
-        Test::new(
-            "changed_object_updates_a_suspended_train_job",
-            changed_object_updates_a_suspended_train_job,
-        ),
-        Test::new(
-            "changed_list_updates_a_suspended_train_job",
-            changed_list_updates_a_suspended_train_job,
-        ),
-        Test::new("lists_contain_no_snapshots", lists_contain_no_snapshots),
-        Test::new(
-            "installed_or_removed_kind_updates_suspended_train_jobs",
-            installed_or_removed_kind_updates_suspended_train_jobs,
-        ),
+    tests![
+        changed_object_updates_a_suspended_train_job,
+        changed_list_updates_a_suspended_train_job,
+        lists_contain_no_snapshots,
+        installed_or_removed_kind_updates_suspended_train_jobs,
     ]
 }

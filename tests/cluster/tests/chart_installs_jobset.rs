@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use trainyard_api::Inputs;
-use trainyard_cluster::{ControlPlane, Helm, Resource, Shared, Test, Write, apply};
+use trainyard_cluster::{ControlPlane, Helm, Own, Resource, Test, Write, apply};
 
 const NAMESPACE: &str = "kubeflow-system";
 const CRD: &str = "jobsets.jobset.x-k8s.io";
@@ -21,23 +21,6 @@ const VALUES: [&str; 6] = [
     "--set",
     "jobset.install=true",
 ];
-
-/// A control plane that knows no JobSets.
-pub(crate) struct WithoutJobSet(ControlPlane);
-
-impl Shared for WithoutJobSet {
-    fn start() -> Result<Self> {
-        Ok(Self(ControlPlane::start()?))
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        &self.0
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.0.still_runs()
-    }
-}
 
 /// Returns the chart as a release packages it.
 pub(crate) fn packaged(folder: &Path) -> Result<PathBuf> {
@@ -57,8 +40,9 @@ fn run(helm: Helm, plane: &ControlPlane, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-async fn jobset_is_installed_and_its_objects_are_kept(shared: &WithoutJobSet) -> Result<()> {
-    let plane = shared.plane();
+async fn jobset_is_installed_and_its_objects_are_kept(
+    Own(plane): &Own<ControlPlane>,
+) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let chart = packaged(folder.path())?;
     let chart = chart.to_str().context("the path is not UTF-8")?;
@@ -119,9 +103,7 @@ async fn jobset_is_installed_and_its_objects_are_kept(shared: &WithoutJobSet) ->
     Ok(())
 }
 
-pub(crate) fn tests() -> Vec<Test<WithoutJobSet>> {
-    vec![Test::new(
-        "jobset_is_installed_and_its_objects_are_kept",
-        jobset_is_installed_and_its_objects_are_kept,
-    )]
+/// The other tests of charts define JobSets on their control plane.
+pub(crate) fn tests() -> Vec<Test<Own<ControlPlane>>> {
+    tests![jobset_is_installed_and_its_objects_are_kept]
 }

@@ -170,8 +170,5 @@ async fn plugins_are_declared_by_an_installation(cluster: &Cluster) -> Result<()
 }
 
 pub(crate) fn tests() -> Vec<Test<Cluster>> {
-    vec![Test::new(
-        "plugins_are_declared_by_an_installation",
-        plugins_are_declared_by_an_installation,
-    )]
+    tests![plugins_are_declared_by_an_installation]
 }

@@ -270,8 +270,5 @@ async fn every_variant_is_accepted(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "every_variant_is_accepted",
-        every_variant_is_accepted,
-    )]
+    tests![every_variant_is_accepted]
 }

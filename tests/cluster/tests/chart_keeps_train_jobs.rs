@@ -292,8 +292,5 @@ async fn installed_upgraded_rolled_back_and_uninstalled(cluster: &Cluster) -> Re
 }
 
 pub(crate) fn tests() -> Vec<Test<Cluster>> {
-    vec![Test::new(
-        "installed_upgraded_rolled_back_and_uninstalled",
-        installed_upgraded_rolled_back_and_uninstalled,
-    )]
+    tests![installed_upgraded_rolled_back_and_uninstalled]
 }

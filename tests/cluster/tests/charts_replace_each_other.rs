@@ -360,8 +360,5 @@ async fn with_helm_4(shared: &Gangs) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Gangs>> {
-    vec![
-        Test::new("with_helm_3", with_helm_3),
-        Test::new("with_helm_4", with_helm_4),
-    ]
+    tests![with_helm_3, with_helm_4]
 }

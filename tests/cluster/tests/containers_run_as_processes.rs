@@ -358,38 +358,14 @@ pub(crate) fn tests() -> Vec<Test<Cluster>> {
 }
 
 fn in_namespaces() -> Vec<Test<Cluster>> {
-    vec![
-        Test::new(
-            "containers_see_their_env_and_files",
-            containers_see_their_env_and_files,
-        ),
-        Test::new(
-            "sidecar_runs_from_before_the_containers_until_after_them",
-            sidecar_runs_from_before_the_containers_until_after_them,
-        ),
-        Test::new(
-            "exit_code_of_a_container_is_reported",
-            exit_code_of_a_container_is_reported,
-        ),
-        Test::new(
-            "failed_container_is_restarted_with_its_volumes",
-            failed_container_is_restarted_with_its_volumes,
-        ),
-        Test::new(
-            "deleted_pod_gets_sigterm_and_then_sigkill",
-            deleted_pod_gets_sigterm_and_then_sigkill,
-        ),
-        Test::new(
-            "container_is_ready_when_its_probe_succeeds",
-            container_is_ready_when_its_probe_succeeds,
-        ),
-        Test::new(
-            "pod_waits_for_a_missing_config_map",
-            pod_waits_for_a_missing_config_map,
-        ),
-        Test::new(
-            "pod_that_cannot_run_fails_with_a_message",
-            pod_that_cannot_run_fails_with_a_message,
-        ),
+    tests![
+        containers_see_their_env_and_files,
+        sidecar_runs_from_before_the_containers_until_after_them,
+        exit_code_of_a_container_is_reported,
+        failed_container_is_restarted_with_its_volumes,
+        deleted_pod_gets_sigterm_and_then_sigkill,
+        container_is_ready_when_its_probe_succeeds,
+        pod_waits_for_a_missing_config_map,
+        pod_that_cannot_run_fails_with_a_message,
     ]
 }

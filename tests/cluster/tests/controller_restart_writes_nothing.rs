@@ -15,6 +15,8 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
+use crate::common;
+
 /// The number of concurrent calls.
 const AT_ONCE: usize = 16;
 /// The timeout of each wait.
@@ -204,17 +206,9 @@ async fn until_idle(controller: &Trainyard, count: usize) -> Result<()> {
 async fn controller_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
     define_kinds(plane).await?;
     let count = how_many()?;
-    let runtimes = Resource::defined_by(&Kind::ClusterTrainingRuntime.crd()?)?;
-    let runtimes = plane.api(&runtimes, "");
-    runtimes
-        .create(&runtime(), &Write::strict())
-        .await?
-        .accepted()?;
+    common::create_runtimes(plane, &[runtime()]).await?;
     let namespace = plane.new_namespace().await?;
-    let (jobs, job_sets) = (
-        Resource::defined_by(&Kind::TrainJob.crd()?)?,
-        Resource::jobsets(),
-    );
+    let (jobs, job_sets) = (common::kind(Kind::TrainJob)?, Resource::jobsets());
     let (jobs, job_sets) = (
         plane.api(&jobs, &namespace),
         plane.api(&job_sets, &namespace),
@@ -269,8 +263,5 @@ async fn controller_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "controller_restart_writes_nothing",
-        controller_restart_writes_nothing,
-    )]
+    tests![controller_restart_writes_nothing]
 }

@@ -106,18 +106,9 @@ async fn second_controller_is_survived(shared: &Disturbed) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
-    vec![
-        Test::new(
-            "api_server_restart_is_survived",
-            api_server_restart_is_survived,
-        ),
-        Test::new(
-            "hanging_connections_are_survived",
-            hanging_connections_are_survived,
-        ),
-        Test::new(
-            "second_controller_is_survived",
-            second_controller_is_survived,
-        ),
+    tests![
+        api_server_restart_is_survived,
+        hanging_connections_are_survived,
+        second_controller_is_survived,
     ]
 }

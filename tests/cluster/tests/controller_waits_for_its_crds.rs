@@ -4,27 +4,12 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 use trainyard_cluster::{
-    ControlPlane, Install, Resource, Shared, Test, Trainyard, Write, define_kinds, deploy,
-    eventually, install,
+    ControlPlane, Install, Own, Resource, Test, Trainyard, Write, define_kinds, deploy, eventually,
+    install,
 };
 use trainyard_schema::documents::Kind;
 
-/// A control plane without Trainyard's CRDs.
-pub(crate) struct Bare(ControlPlane);
-
-impl Shared for Bare {
-    fn start() -> Result<Self> {
-        ControlPlane::start().map(Self)
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        &self.0
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.0.still_runs()
-    }
-}
+use crate::common::kind;
 
 /// Waits until the controller is not ready for exactly these reasons of the list.
 async fn until_it_lacks(controller: &Trainyard, lacks: &[&str], has: &[&str]) -> Result<()> {
@@ -41,7 +26,7 @@ async fn until_it_lacks(controller: &Trainyard, lacks: &[&str], has: &[&str]) ->
     .await
 }
 
-async fn controller_waits_for_its_crds(Bare(plane): &Bare) -> Result<()> {
+async fn controller_waits_for_its_crds(Own(plane): &Own<ControlPlane>) -> Result<()> {
     let account = deploy(plane).await?;
     let controller = Trainyard::start_unready(plane, &account, ["--leader-elect=false"])?;
     let job_set = "JobSet (jobset.x-k8s.io/v1alpha2) is not served; install JobSet";
@@ -56,10 +41,7 @@ async fn controller_waits_for_its_crds(Bare(plane): &Bare) -> Result<()> {
     for kind in Kind::ALL {
         install(plane, &kind.crd()?, Install::ServerSide).await?;
     }
-    let (jobs, runtimes) = (
-        Resource::defined_by(&Kind::TrainJob.crd()?)?,
-        Resource::defined_by(&Kind::TrainingRuntime.crd()?)?,
-    );
+    let (jobs, runtimes) = (kind(Kind::TrainJob)?, kind(Kind::TrainingRuntime)?);
     let namespace = plane.new_namespace().await?;
     let runtime = json!({
         "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainingRuntime", "metadata": {"name": "plain"},
@@ -85,9 +67,6 @@ async fn controller_waits_for_its_crds(Bare(plane): &Bare) -> Result<()> {
     controller.process().still_runs()
 }
 
-pub(crate) fn tests() -> Vec<Test<Bare>> {
-    vec![Test::new(
-        "controller_waits_for_its_crds",
-        controller_waits_for_its_crds,
-    )]
+pub(crate) fn tests() -> Vec<Test<Own<ControlPlane>>> {
+    tests![controller_waits_for_its_crds]
 }

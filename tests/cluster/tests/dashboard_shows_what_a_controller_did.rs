@@ -123,5 +123,5 @@ async fn each_panel_has_data(shared: &Controlled<Runtime>) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Controlled<Runtime>>> {
-    vec![Test::new("each_panel_has_data", each_panel_has_data)]
+    tests![each_panel_has_data]
 }

@@ -11,13 +11,13 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
-use trainyard_cluster::{
-    ControlPlane, Definitions, Resource, Shared, Test, Write, define_kinds, kubectl,
-};
+use trainyard_cluster::{ControlPlane, Definitions, Resource, Shared, Test, Write, kubectl};
 use trainyard_schema::documents::Kind;
 
-use crate::common::pages::{self, MOVE};
+use crate::common::{
+    InTurns, kind,
+    pages::{self, MOVE},
+};
 
 const BACKUP: &str = include_str!("../../../docs/backup.md");
 
@@ -244,59 +244,36 @@ async fn a_backup_is_restored(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// A control plane of these tests alone, which replace the objects of deploy/, with the CRDs of JobSet and of the Kubeflow Trainer's kinds.
-/// Tests take turns, because the API server refuses some calls while a CRD changes.
-pub(crate) struct Replaced {
-    plane: ControlPlane,
-    turn: Mutex<()>,
+/// Creates a TrainJob and a JobSet of the same name without an owner. Returns both.
+async fn create(
+    plane: &ControlPlane,
+    namespace: &str,
+    name: &str,
+    suspend: bool,
+) -> Result<[Value; 2]> {
+    let pod = json!({"containers": [{"name": "node", "image": "example.com/image"}]});
+    let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pod}}}});
+    let job_set = json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
+        "spec": {"suspend": suspend, "replicatedJobs": [job]},
+    });
+    let jobs = kind(Kind::TrainJob)?;
+    let create = async |resource: &Resource, object: &Value| {
+        let api = plane.api(resource, namespace);
+        anyhow::Ok(api.create(object, &Write::strict()).await?.accepted()?)
+    };
+    Ok([
+        create(&jobs, &train_job(name, suspend, None)).await?,
+        create(&Resource::jobsets(), &job_set).await?,
+    ])
 }
 
-impl Shared for Replaced {
-    fn start() -> Result<Self> {
-        let plane = ControlPlane::start()?;
-        plane.block_on(define_kinds(&plane))?;
-        Ok(Self {
-            plane,
-            turn: Mutex::default(),
-        })
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        &self.plane
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.plane.still_runs()
-    }
-}
-
-impl Replaced {
-    /// Creates a TrainJob and a JobSet of the same name without an owner. Returns both.
-    async fn create(&self, namespace: &str, name: &str, suspend: bool) -> Result<[Value; 2]> {
-        let pod = json!({"containers": [{"name": "node", "image": "example.com/image"}]});
-        let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pod}}}});
-        let job_set = json!({
-            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
-            "spec": {"suspend": suspend, "replicatedJobs": [job]},
-        });
-        let jobs = Resource::defined_by(&Kind::TrainJob.crd()?)?;
-        let create = async |resource: &Resource, object: &Value| {
-            let api = self.plane.api(resource, namespace);
-            anyhow::Ok(api.create(object, &Write::strict()).await?.accepted()?)
-        };
-        Ok([
-            create(&jobs, &train_job(name, suspend, None)).await?,
-            create(&Resource::jobsets(), &job_set).await?,
-        ])
-    }
-}
-
-async fn a_job_set_without_an_owner_is_given_to_its_train_job(shared: &Replaced) -> Result<()> {
+async fn a_job_set_without_an_owner_is_given_to_its_train_job(shared: &InTurns) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let plane = shared.plane();
     let namespace = plane.new_namespace().await?;
-    let [job, restored] = shared.create(&namespace, "runs", false).await?;
-    shared.create(&namespace, "another", false).await?;
+    let [job, restored] = create(plane, &namespace, "runs", false).await?;
+    create(plane, &namespace, "another", false).await?;
     let (_, section) = BACKUP
         .split_once("## If JobSets were restored first\n")
         .context("no such section")?;
@@ -337,7 +314,7 @@ fn run_step(plane: &ControlPlane, page: &str, from: &str, to: &str) -> Result<St
     run(plane, block)
 }
 
-async fn trainyard_is_installed_and_removed_again(shared: &Replaced) -> Result<()> {
+async fn trainyard_is_installed_and_removed_again(shared: &InTurns) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let plane = shared.plane();
     // Fields that the Kubeflow Trainer's installer manages.
@@ -373,8 +350,8 @@ async fn trainyard_is_installed_and_removed_again(shared: &Replaced) -> Result<(
     ensure!(before.contains("/torch-distributed"), "{before}");
 
     let namespace = plane.new_namespace().await?;
-    shared.create(&namespace, "runs", false).await?;
-    shared.create(&namespace, "held", true).await?;
+    create(plane, &namespace, "runs", false).await?;
+    create(plane, &namespace, "held", true).await?;
     let (_, back) = MOVE
         .split_once("## Move back to the Kubeflow Trainer\n")
         .context("no such section")?;
@@ -429,25 +406,17 @@ async fn trainyard_is_installed_and_removed_again(shared: &Replaced) -> Result<(
     Ok(())
 }
 
-pub(crate) fn tests_of_replaced() -> Vec<Test<Replaced>> {
-    vec![
-        Test::new(
-            "a_job_set_without_an_owner_is_given_to_its_train_job",
-            a_job_set_without_an_owner_is_given_to_its_train_job,
-        ),
-        Test::new(
-            "trainyard_is_installed_and_removed_again",
-            trainyard_is_installed_and_removed_again,
-        ),
+/// These replace the objects of deploy/, and the API server refuses some calls while a CRD changes.
+pub(crate) fn tests_in_turns() -> Vec<Test<InTurns>> {
+    tests![
+        a_job_set_without_an_owner_is_given_to_its_train_job,
+        trainyard_is_installed_and_removed_again,
     ]
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![
-        Test::new(
-            "the_kubeflow_trainer_is_stopped_and_its_crds_are_kept",
-            the_kubeflow_trainer_is_stopped_and_its_crds_are_kept,
-        ),
-        Test::new("a_backup_is_restored", a_backup_is_restored),
+    tests![
+        the_kubeflow_trainer_is_stopped_and_its_crds_are_kept,
+        a_backup_is_restored,
     ]
 }

@@ -279,8 +279,5 @@ async fn every_error_of_every_case_is_reported(shared: &Shared) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![Test::new(
-        "every_error_of_every_case_is_reported",
-        every_error_of_every_case_is_reported,
-    )]
+    tests![every_error_of_every_case_is_reported]
 }

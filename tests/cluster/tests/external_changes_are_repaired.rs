@@ -325,40 +325,16 @@ async fn job_set_deleted_while_suspended_is_recreated_despite_a_failed_call(
 }
 
 pub(crate) fn tests() -> Vec<Test<Disturbed>> {
-    vec![
-        Test::new("second_creation_is_detected", second_creation_is_detected),
-        Test::new(
-            "externally_suspended_job_set_is_unsuspended",
-            externally_suspended_job_set_is_unsuspended,
-        ),
-        Test::new(
-            "finished_train_job_never_runs_again",
-            finished_train_job_never_runs_again,
-        ),
-        Test::new(
-            "warning_survives_a_failed_status_write",
-            warning_survives_a_failed_status_write,
-        ),
-        Test::new(
-            "train_job_whose_job_set_ended_and_vanished_unobserved_never_runs_again",
-            train_job_whose_job_set_ended_and_vanished_unobserved_never_runs_again,
-        ),
-        Test::new(
-            "job_set_deleted_while_suspended_is_recreated_despite_a_failed_call",
-            job_set_deleted_while_suspended_is_recreated_despite_a_failed_call,
-        ),
-        Test::new(
-            "job_set_removed_by_its_ttl_is_known_to_have_run",
-            job_set_removed_by_its_ttl_is_known_to_have_run,
-        ),
-        Test::new("deleted_job_set_is_recreated", deleted_job_set_is_recreated),
-        Test::new(
-            "recreated_train_job_gets_its_own_objects",
-            recreated_train_job_gets_its_own_objects,
-        ),
-        Test::new(
-            "train_job_without_a_job_set_waits_for_its_runtime",
-            train_job_without_a_job_set_waits_for_its_runtime,
-        ),
+    tests![
+        second_creation_is_detected,
+        externally_suspended_job_set_is_unsuspended,
+        finished_train_job_never_runs_again,
+        warning_survives_a_failed_status_write,
+        train_job_whose_job_set_ended_and_vanished_unobserved_never_runs_again,
+        job_set_deleted_while_suspended_is_recreated_despite_a_failed_call,
+        job_set_removed_by_its_ttl_is_known_to_have_run,
+        deleted_job_set_is_recreated,
+        recreated_train_job_gets_its_own_objects,
+        train_job_without_a_job_set_waits_for_its_runtime,
     ]
 }

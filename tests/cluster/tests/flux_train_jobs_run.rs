@@ -166,18 +166,9 @@ async fn flux_train_job_completes_and_leaves_nothing_behind(shared: &Shared) -> 
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![
-        Test::new(
-            "flux_train_job_completes_and_leaves_nothing_behind",
-            flux_train_job_completes_and_leaves_nothing_behind,
-        ),
-        Test::new(
-            "failed_run_fails_the_train_job",
-            failed_run_fails_the_train_job,
-        ),
-        Test::new(
-            "failed_run_is_repeated_in_new_pods",
-            failed_run_is_repeated_in_new_pods,
-        ),
+    tests![
+        flux_train_job_completes_and_leaves_nothing_behind,
+        failed_run_fails_the_train_job,
+        failed_run_is_repeated_in_new_pods,
     ]
 }

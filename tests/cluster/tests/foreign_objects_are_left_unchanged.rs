@@ -73,14 +73,8 @@ async fn train_job_of_another_manager_is_left_alone(shared: &Undisturbed) -> Res
 }
 
 pub(crate) fn tests() -> Vec<Test<Undisturbed>> {
-    vec![
-        Test::new(
-            "foreign_job_set_is_left_unchanged",
-            foreign_job_set_is_left_unchanged,
-        ),
-        Test::new(
-            "train_job_of_another_manager_is_left_alone",
-            train_job_of_another_manager_is_left_alone,
-        ),
+    tests![
+        foreign_job_set_is_left_unchanged,
+        train_job_of_another_manager_is_left_alone,
     ]
 }

@@ -195,14 +195,8 @@ async fn suspended_gang_is_counted_again(
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![
-        Test::new(
-            "group_of_coscheduling_follows_its_train_job",
-            group_of_coscheduling_follows_its_train_job,
-        ),
-        Test::new(
-            "group_of_volcano_follows_its_train_job",
-            group_of_volcano_follows_its_train_job,
-        ),
+    tests![
+        group_of_coscheduling_follows_its_train_job,
+        group_of_volcano_follows_its_train_job,
     ]
 }

@@ -165,8 +165,5 @@ async fn gangs_that_do_not_fit_together_run_one_after_the_other(shared: &Shared)
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![Test::new(
-        "gangs_that_do_not_fit_together_run_one_after_the_other",
-        gangs_that_do_not_fit_together_run_one_after_the_other,
-    )]
+    tests![gangs_that_do_not_fit_together_run_one_after_the_other]
 }

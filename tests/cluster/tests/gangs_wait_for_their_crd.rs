@@ -73,8 +73,5 @@ async fn train_job_runs_once_its_crd_is_installed(shared: &Shared) -> Result<()>
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![Test::new(
-        "train_job_runs_once_its_crd_is_installed",
-        train_job_runs_once_its_crd_is_installed,
-    )]
+    tests![train_job_runs_once_its_crd_is_installed]
 }

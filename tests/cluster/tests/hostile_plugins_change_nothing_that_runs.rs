@@ -14,12 +14,11 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Cluster, Fate, OwnCluster, PluginRegistry, RegistryOptions, Test, Trainyard, Write, eventually,
+    Cluster, Fate, Own, PluginRegistry, RegistryOptions, Test, Trainyard, Write, eventually,
 };
 use trainyard_oci::{
     Artifact, Client, Credentials, Https, Limits, Location, Progress, Registries, Release,
 };
-use trainyard_schema::documents::Kind;
 
 use crate::common::{self, Namespace, declared::Declared, is};
 
@@ -215,7 +214,7 @@ async fn remove(declared: &Declared<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
+async fn hostile_files(Own(cluster): &Own<Cluster>) -> Result<()> {
     let files = env::var_os(FILES).map(PathBuf::from);
     let files = files.with_context(|| format!("{FILES} is set by `make test-plugins`"))?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile");
@@ -231,10 +230,7 @@ async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
     let mut plain = common::runtime();
     plain["metadata"]["name"] = json!("plain");
     plain["spec"]["mlPolicy"] = json!({"numNodes": 1});
-    let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
-    let runtimes = cluster.api(&runtimes, "");
-    let created = runtimes.create(&plain, &Write::strict()).await?;
-    created.accepted()?;
+    common::create_runtimes(cluster.plane(), &[plain]).await?;
     let account = trainyard_cluster::deploy(cluster.plane()).await?;
     let declared = Declared::new(cluster).await?;
     let torch = json!({
@@ -295,6 +291,6 @@ async fn hostile_files(OwnCluster(cluster): &OwnCluster) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn tests() -> Vec<Test<OwnCluster>> {
-    vec![Test::new("hostile_files", hostile_files)]
+pub(crate) fn tests() -> Vec<Test<Own<Cluster>>> {
+    tests![hostile_files]
 }

@@ -28,11 +28,7 @@ impl Shared for Unlimited {
         let account = plane.block_on(async {
             define_kinds(&plane).await?;
             install(&plane, &without_limits()?, Install::ServerSide).await?;
-            let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
-            let api = plane.api(&runtimes, "");
-            api.create(&common::runtime(), &Write::strict())
-                .await?
-                .accepted()?;
+            common::create_runtimes(&plane, &[common::runtime()]).await?;
             deploy(&plane).await
         })?;
         Ok(Self { plane, account })
@@ -249,8 +245,5 @@ async fn other_train_jobs_run_now_and_after_a_restart(shared: &Unlimited) -> Res
 }
 
 pub(crate) fn tests() -> Vec<Test<Unlimited>> {
-    vec![Test::new(
-        "other_train_jobs_run_now_and_after_a_restart",
-        other_train_jobs_run_now_and_after_a_restart,
-    )]
+    tests![other_train_jobs_run_now_and_after_a_restart]
 }

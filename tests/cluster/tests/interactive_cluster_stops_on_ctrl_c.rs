@@ -86,8 +86,5 @@ async fn ctrl_c_leaves_nothing_behind(_: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "ctrl_c_leaves_nothing_behind",
-        ctrl_c_leaves_nothing_behind,
-    )]
+    tests![ctrl_c_leaves_nothing_behind]
 }

@@ -6,14 +6,12 @@ use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
-use trainyard_cluster::{
-    ControlPlane, Helm, Resource, Shared, Test, Write, define_kinds, eventually,
-};
+use trainyard_cluster::{ControlPlane, Helm, Resource, Test, Write, eventually};
 
 use crate::{
     chart_installs_jobset::packaged,
     common::{
+        InTurns,
         charts::{self, NAMESPACE, Shell},
         pages::{self, MOVE},
     },
@@ -26,31 +24,6 @@ const DEPLOYMENT: &str = "jobset-controller";
 const KINDS: &str = "deployments,services,secrets,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
     mutatingwebhookconfigurations,validatingwebhookconfigurations";
 const INSTANCE: &str = "app.kubernetes.io/instance";
-
-/// A control plane without controllers. Tests take turns, because it can have JobSet once.
-pub(crate) struct Plane {
-    plane: ControlPlane,
-    turn: Mutex<()>,
-}
-
-impl Shared for Plane {
-    fn start() -> Result<Self> {
-        let plane = ControlPlane::start()?;
-        plane.block_on(define_kinds(&plane))?;
-        Ok(Self {
-            plane,
-            turn: Mutex::default(),
-        })
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        &self.plane
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.plane.still_runs()
-    }
-}
 
 /// JobSet on a cluster, and a version of helm.
 struct JobSet<'a> {
@@ -276,7 +249,7 @@ async fn the_package_of_trainyard_leaves_jobset_as_it_is(
     Ok(())
 }
 
-async fn of_the_kubeflow_trainer(shared: &Plane) -> Result<()> {
+async fn of_the_kubeflow_trainer(shared: &InTurns) -> Result<()> {
     let _turn = shared.turn.lock().await;
     for helm in Helm::ALL {
         the_kubeflow_trainers_chart_breaks_jobset_as_documented(&shared.plane, helm).await?;
@@ -284,7 +257,7 @@ async fn of_the_kubeflow_trainer(shared: &Plane) -> Result<()> {
     Ok(())
 }
 
-async fn of_trainyard(shared: &Plane) -> Result<()> {
+async fn of_trainyard(shared: &InTurns) -> Result<()> {
     let _turn = shared.turn.lock().await;
     for helm in Helm::ALL {
         the_package_of_trainyard_leaves_jobset_as_it_is(&shared.plane, helm).await?;
@@ -292,7 +265,7 @@ async fn of_trainyard(shared: &Plane) -> Result<()> {
     Ok(())
 }
 
-pub(crate) fn tests() -> Vec<Test<Plane>> {
+pub(crate) fn tests() -> Vec<Test<InTurns>> {
     vec![
         Test::new(
             "of_the_kubeflow_trainer_as_documented",

@@ -14,11 +14,9 @@ use serde_json::{Value, json};
 use trainyard_cluster::{
     Call, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, build_plugin,
 };
-use trainyard_schema::documents::Kind;
 
 use crate::common::{
-    self, Disturbed, Namespace, is, is_running, is_suspended, keys, kind, parts::Parts, roles,
-    runtimes,
+    self, Disturbed, Namespace, is, is_running, is_suspended, keys, parts::Parts, roles, runtimes,
 };
 
 /// The runtimes of the built-in policies that request keys: MPI with a dedicated launcher, MPI with a launcher that runs as node, and Flux.
@@ -43,10 +41,11 @@ impl Shared for Keys {
         let mut runtime = common::runtime();
         runtime["metadata"]["name"] = json!("keyed");
         runtime["spec"]["plugins"] = json!([{"name": "keys"}]);
-        let of_built_in = [
+        let runtimes = [
             runtimes::mpi(BUILT_IN[0], false),
             runtimes::mpi(BUILT_IN[1], true),
             runtimes::flux(),
+            runtime,
         ];
         let arguments: [OsString; 4] = [
             "--plugin-dir".into(),
@@ -55,12 +54,7 @@ impl Shared for Keys {
             policy().into(),
         ];
         disturbed.plane().block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let runtimes = disturbed.plane().api(&runtimes, "");
-            for runtime in of_built_in.iter().chain([&runtime]) {
-                let made = runtimes.create(runtime, &Write::strict()).await?;
-                made.accepted()?;
-            }
+            common::create_runtimes(disturbed.plane(), &runtimes).await?;
             roles::grant(disturbed.plane(), &roles::printed(&arguments)?).await
         })?;
         Ok(Self { disturbed, plugins })
@@ -354,26 +348,11 @@ async fn placeholder_is_refused_by_the_api_server(shared: &Keys) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Keys>> {
-    vec![
-        Test::new(
-            "keys_survive_a_restart_and_are_deleted_with_their_train_job",
-            keys_survive_a_restart_and_are_deleted_with_their_train_job,
-        ),
-        Test::new(
-            "keys_of_mpi_and_flux_survive_a_restart_and_are_deleted",
-            keys_of_mpi_and_flux_survive_a_restart_and_are_deleted,
-        ),
-        Test::new(
-            "secret_deleted_while_pods_run_is_recreated_with_new_pods",
-            secret_deleted_while_pods_run_is_recreated_with_new_pods,
-        ),
-        Test::new(
-            "trapped_call_leaves_no_key_in_memory",
-            trapped_call_leaves_no_key_in_memory,
-        ),
-        Test::new(
-            "placeholder_is_refused_by_the_api_server",
-            placeholder_is_refused_by_the_api_server,
-        ),
+    tests![
+        keys_survive_a_restart_and_are_deleted_with_their_train_job,
+        keys_of_mpi_and_flux_survive_a_restart_and_are_deleted,
+        secret_deleted_while_pods_run_is_recreated_with_new_pods,
+        trapped_call_leaves_no_key_in_memory,
+        placeholder_is_refused_by_the_api_server,
     ]
 }

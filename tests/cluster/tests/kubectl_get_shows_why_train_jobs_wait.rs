@@ -111,14 +111,8 @@ async fn the_state_is_the_condition_that_is_true(shared: &Shared) -> Result<()> 
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![
-        Test::new(
-            "a_train_job_without_its_runtime_says_so_until_it_runs",
-            a_train_job_without_its_runtime_says_so_until_it_runs,
-        ),
-        Test::new(
-            "the_state_is_the_condition_that_is_true",
-            the_state_is_the_condition_that_is_true,
-        ),
+    tests![
+        a_train_job_without_its_runtime_says_so_until_it_runs,
+        the_state_is_the_condition_that_is_true,
     ]
 }

@@ -22,6 +22,8 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
+use crate::common::kind;
+
 const NAME: &str = "kubeflow-trainer-controller-manager";
 
 fn root() -> PathBuf {
@@ -139,8 +141,8 @@ async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
         Ok(apply_all(plane, &runtimes).await.ok())
     })
     .await?;
-    let kind = Resource::defined_by(&Kind::ClusterTrainingRuntime.crd()?)?;
-    let runtime = plane.api(&kind, "").get("torch-distributed").await?;
+    let resource = kind(Kind::ClusterTrainingRuntime)?;
+    let runtime = plane.api(&resource, "").get("torch-distributed").await?;
     runtime.accepted()?;
     ensure!(by_name(&runtimes) == by_name(&printed_runtimes()?));
     Ok(())
@@ -397,8 +399,5 @@ async fn output_of_kustomize_installs(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "output_of_kustomize_installs",
-        output_of_kustomize_installs,
-    )]
+    tests![output_of_kustomize_installs]
 }

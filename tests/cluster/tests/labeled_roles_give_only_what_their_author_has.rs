@@ -1,18 +1,20 @@
 //! The controller's permissions for plugins are all ClusterRoles with one label. The API server refuses such a ClusterRole, and the label on an
 //! existing one, of an account that does not have the permissions itself.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::{
-    Api,
-    api::{Patch, PatchParams, PostParams},
-};
+use anyhow::Result;
 use serde_json::{Value, json};
-use trainyard_cluster::{ControlPlane, Resource, Test, Write, client_of, eventually};
+use trainyard_cluster::{ControlPlane, Resource, Test, Write, eventually};
+
+use crate::common::access::{Access, is_refused};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const LABEL: &str = "rbac.trainyard.dev/aggregate-to-controller";
 const ESCALATES: &str = "attempting to grant RBAC permissions not currently held";
+const NEEDS_ALL: &str = "must have cluster-admin privileges";
+
+fn cluster_roles() -> Resource {
+    Resource::cluster_wide(RBAC, "clusterroles")
+}
 
 fn role(name: &str, labels: &Value, rules: &Value) -> Value {
     json!({
@@ -27,7 +29,7 @@ async fn author(
     namespace: &str,
     name: &str,
     rules: &Value,
-) -> Result<Api<ClusterRole>> {
+) -> Result<Access> {
     let id = format!("{namespace}-{name}");
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
     let binding = json!({
@@ -37,39 +39,13 @@ async fn author(
     });
     for (resource, object) in [
         (Resource::service_accounts(), account),
-        (
-            Resource::cluster_wide(RBAC, "clusterroles"),
-            role(&id, &json!({}), rules),
-        ),
+        (cluster_roles(), role(&id, &json!({}), rules)),
         (Resource::cluster_wide(RBAC, "clusterrolebindings"), binding),
     ] {
         let api = plane.api(&resource, namespace);
         api.create(&object, &Write::strict()).await?.accepted()?;
     }
-    let kubeconfig = plane
-        .kubeconfig_for_service_account(namespace, name)
-        .await?;
-    Ok(Api::all(client_of(&kubeconfig).await?))
-}
-
-/// Returns the reason for a refusal; `None` if there is none.
-fn why(answer: Result<ClusterRole, kube::Error>) -> Result<Option<String>> {
-    match answer {
-        Ok(_) => Ok(None),
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Some(status.message)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-async fn create(roles: &Api<ClusterRole>, role: &Value) -> Result<Option<String>> {
-    let role = serde_json::from_value(role.clone())?;
-    why(roles.create(&PostParams::default(), &role).await)
-}
-
-async fn merge(roles: &Api<ClusterRole>, name: &str, patch: &Value) -> Result<Option<String>> {
-    why(roles
-        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-        .await)
+    Access::of(plane, (namespace, name), cluster_roles(), "").await
 }
 
 async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> {
@@ -88,22 +64,24 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
 
     // RBAC takes effect after a moment.
     eventually("the author's role holds", async || {
-        let created = create(&rich, &labeled("of-rich", &nodes)).await?;
+        let created = rich.create(&labeled("of-rich", &nodes)).await?;
         Ok(created.is_none().then_some(()))
     })
     .await?;
-    let refused = create(&poor, &labeled("of-poor", &nodes)).await?;
-    let refused =
-        refused.context("an account without the permissions gives them to the controller")?;
-    ensure!(refused.contains(ESCALATES), "{refused}");
+    let refused = poor.create(&labeled("of-poor", &nodes)).await?;
+    let what = "an account without the permissions gives them to the controller";
+    is_refused(what, ESCALATES, refused)?;
     let secrets = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]});
-    let refused = create(&rich, &labeled("secrets", &secrets)).await?;
-    let refused = refused.context("an account gives the controller Secrets")?;
-    ensure!(refused.contains(ESCALATES), "{refused}");
+    let refused = rich.create(&labeled("secrets", &secrets)).await?;
+    is_refused(
+        "an account gives the controller Secrets",
+        ESCALATES,
+        refused,
+    )?;
 
     // Neither do labels make existing roles the controller's.
     let known = format!("{namespace}-known");
-    let api = Resource::cluster_wide(RBAC, "clusterroles");
+    let api = cluster_roles();
     let object = role(&known, &json!({}), &json!([secrets]));
     plane
         .api(&api, "")
@@ -114,12 +92,11 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
     for (name, words) in [
         (known.as_str(), ESCALATES),
         ("cluster-admin", ESCALATES),
-        ("admin", "must have cluster-admin privileges"),
+        ("admin", NEEDS_ALL),
     ] {
         for (who, roles) in [("poor", &poor), ("rich", &rich)] {
-            let refused = merge(roles, name, &patch).await?;
-            let refused = refused.with_context(|| format!("{who} labels {name}"))?;
-            ensure!(refused.contains(words), "{who} {name}: {refused}");
+            let refused = roles.merge(name, &patch).await?;
+            is_refused(&format!("{who} labels {name}"), words, refused)?;
         }
     }
 
@@ -137,18 +114,11 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
         .await?
         .accepted()?;
     let everything = json!({"aggregationRule": {"clusterRoleSelectors": [{}]}});
-    let refused = merge(&rich, &format!("{namespace}-aggregated"), &everything).await?;
-    let refused = refused.context("an account changed what is aggregated")?;
-    ensure!(
-        refused.contains("must have cluster-admin privileges"),
-        "{refused}"
-    );
-    Ok(())
+    let aggregated = format!("{namespace}-aggregated");
+    let refused = rich.merge(&aggregated, &everything).await?;
+    is_refused("an account changes what is aggregated", NEEDS_ALL, refused)
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "roles_of_others_are_not_aggregated",
-        roles_of_others_are_not_aggregated,
-    )]
+    tests![roles_of_others_are_not_aggregated]
 }

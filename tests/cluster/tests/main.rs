@@ -6,6 +6,20 @@
 // Tests may panic.
 #![allow(clippy::indexing_slicing)]
 
+/// Adds the tests of files to a program, each under the name of its file, and those of a second function after `+`.
+macro_rules! files {
+    ($program:expr, $($file:ident $(+ $more:ident)?),+ $(,)?) => {
+        $program$(.tests(stringify!($file), $file::tests())$(.tests(stringify!($file), $file::$more()))?)+
+    };
+}
+
+/// Returns tests, each under the name of its function.
+macro_rules! tests {
+    ($($test:ident),+ $(,)?) => {
+        vec![$(trainyard_cluster::Test::new(stringify!($test), $test)),+]
+    };
+}
+
 mod added_containers_are_admitted;
 mod admission_answers_as_validate;
 mod api_servers_trust_the_controllers_certificate;
@@ -84,13 +98,6 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use trainyard_cluster::Program;
 
-/// Adds the tests of files to a program, each under the name of its file, and those of a second function after `+`.
-macro_rules! files {
-    ($program:expr, $($file:ident $(+ $more:ident)?),+ $(,)?) => {
-        $program$(.tests(stringify!($file), $file::tests())$(.tests(stringify!($file), $file::$more()))?)+
-    };
-}
-
 type Group = (&'static str, fn() -> Result<Program>);
 
 /// The groups, and what returns their tests.
@@ -137,7 +144,7 @@ fn api_server() -> Result<Program> {
     Ok(files!(
         program,
         pods_are_refused_as_in_the_table,
-        documented_commands_work + tests_of_replaced,
+        documented_commands_work + tests_in_turns,
         kustomizations_install,
         labeled_roles_give_only_what_their_author_has,
         added_containers_are_admitted,

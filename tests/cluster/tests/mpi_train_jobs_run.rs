@@ -147,22 +147,10 @@ async fn mistake_is_reported_in_an_event(shared: &Shared) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![
-        Test::new(
-            "each_kind_of_launcher_completes",
-            each_kind_of_launcher_completes,
-        ),
-        Test::new(
-            "launcher_that_is_the_only_node_is_resumed",
-            launcher_that_is_the_only_node_is_resumed,
-        ),
-        Test::new(
-            "keys_are_generated_once_and_deleted_with_their_train_job",
-            keys_are_generated_once_and_deleted_with_their_train_job,
-        ),
-        Test::new(
-            "mistake_is_reported_in_an_event",
-            mistake_is_reported_in_an_event,
-        ),
+    tests![
+        each_kind_of_launcher_completes,
+        launcher_that_is_the_only_node_is_resumed,
+        keys_are_generated_once_and_deleted_with_their_train_job,
+        mistake_is_reported_in_an_event,
     ]
 }

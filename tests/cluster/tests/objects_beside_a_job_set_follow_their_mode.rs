@@ -169,22 +169,10 @@ async fn changed_and_reconciled(
 }
 
 pub(crate) fn tests() -> Vec<Test<Editions>> {
-    vec![
-        Test::new(
-            "missing_objects_are_recreated",
-            missing_objects_are_recreated,
-        ),
-        Test::new(
-            "foreign_object_is_left_unchanged",
-            foreign_object_is_left_unchanged,
-        ),
-        Test::new(
-            "objects_change_according_to_their_mode",
-            objects_change_according_to_their_mode,
-        ),
-        Test::new(
-            "nothing_is_read_without_emitted_objects",
-            nothing_is_read_without_emitted_objects,
-        ),
+    tests![
+        missing_objects_are_recreated,
+        foreign_object_is_left_unchanged,
+        objects_change_according_to_their_mode,
+        nothing_is_read_without_emitted_objects,
     ]
 }

@@ -330,30 +330,12 @@ async fn controller_without_update_on_leases_is_not_ready(shared: &Led) -> Resul
 }
 
 pub(crate) fn tests() -> Vec<Test<Led>> {
-    vec![
-        Test::new(
-            "stopped_leader_exits_cleanly_and_releases_the_lease",
-            stopped_leader_exits_cleanly_and_releases_the_lease,
-        ),
-        Test::new(
-            "waiting_replica_exits_cleanly",
-            waiting_replica_exits_cleanly,
-        ),
-        Test::new(
-            "standby_takes_over_from_a_killed_leader",
-            standby_takes_over_from_a_killed_leader,
-        ),
-        Test::new(
-            "standby_takes_over_from_a_stopped_leader",
-            standby_takes_over_from_a_stopped_leader,
-        ),
-        Test::new(
-            "leader_exits_when_it_loses_the_lease",
-            leader_exits_when_it_loses_the_lease,
-        ),
-        Test::new(
-            "controller_without_update_on_leases_is_not_ready",
-            controller_without_update_on_leases_is_not_ready,
-        ),
+    tests![
+        stopped_leader_exits_cleanly_and_releases_the_lease,
+        waiting_replica_exits_cleanly,
+        standby_takes_over_from_a_killed_leader,
+        standby_takes_over_from_a_stopped_leader,
+        leader_exits_when_it_loses_the_lease,
+        controller_without_update_on_leases_is_not_ready,
     ]
 }

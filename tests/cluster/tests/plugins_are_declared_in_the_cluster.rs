@@ -16,7 +16,6 @@ use trainyard_cluster::{
     Cluster, Fate, PluginRegistry, RegistryOptions, Test, Trainyard, Write, build_plugin, cosign,
     eventually, with_manifest,
 };
-use trainyard_schema::documents::Kind;
 
 use crate::common::{
     self, Namespace,
@@ -711,11 +710,7 @@ async fn changes_reach_queued_train_jobs_alone(cluster: &Cluster) -> Result<()> 
     let mut stamped = common::runtime();
     stamped["metadata"]["name"] = json!("stamped");
     stamped["spec"]["plugins"] = json!([{"name": "stamp"}]);
-    let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
-    for runtime in [plain, stamped] {
-        let api = cluster.api(&runtimes, "");
-        api.create(&runtime, &Write::strict()).await?.accepted()?;
-    }
+    common::create_runtimes(cluster.plane(), &[plain, stamped]).await?;
     let account = trainyard_cluster::deploy(cluster.plane()).await?;
     let site = Site::start(Path::new(env!("CARGO_TARGET_TMPDIR")))?;
     let pushed = Pushed::to(&site)?;
@@ -741,8 +736,5 @@ async fn changes_reach_queued_train_jobs_alone(cluster: &Cluster) -> Result<()> 
 }
 
 pub(crate) fn tests() -> Vec<Test<Cluster>> {
-    vec![Test::new(
-        "changes_reach_queued_train_jobs_alone",
-        changes_reach_queued_train_jobs_alone,
-    )]
+    tests![changes_reach_queued_train_jobs_alone]
 }

@@ -354,29 +354,14 @@ async fn policy_entry_without_its_plugin_affects_nothing_else(
 }
 
 pub(crate) fn tests_with_an_unknown_entry() -> Vec<Test<Controlled<UnknownEntry>>> {
-    vec![Test::new(
-        "policy_entry_without_its_plugin_affects_nothing_else",
-        policy_entry_without_its_plugin_affects_nothing_else,
-    )]
+    tests![policy_entry_without_its_plugin_affects_nothing_else]
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![
-        Test::new(
-            "plugin_waits_for_its_lookup_and_then_changes_the_train_job",
-            plugin_waits_for_its_lookup_and_then_changes_the_train_job,
-        ),
-        Test::new(
-            "refusing_plugin_is_named_with_its_field",
-            refusing_plugin_is_named_with_its_field,
-        ),
-        Test::new(
-            "broken_file_affects_nothing_else",
-            broken_file_affects_nothing_else,
-        ),
-        Test::new(
-            "train_job_waits_for_a_plugin_that_would_be_active",
-            train_job_waits_for_a_plugin_that_would_be_active,
-        ),
+    tests![
+        plugin_waits_for_its_lookup_and_then_changes_the_train_job,
+        refusing_plugin_is_named_with_its_field,
+        broken_file_affects_nothing_else,
+        train_job_waits_for_a_plugin_that_would_be_active,
     ]
 }

@@ -56,8 +56,5 @@ async fn every_pod_of_the_table_has_the_recorded_verdict(plane: &ControlPlane) -
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![Test::new(
-        "every_pod_of_the_table_has_the_recorded_verdict",
-        every_pod_of_the_table_has_the_recorded_verdict,
-    )]
+    tests![every_pod_of_the_table_has_the_recorded_verdict]
 }

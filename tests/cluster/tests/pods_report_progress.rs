@@ -194,18 +194,9 @@ pub(crate) fn tests() -> Vec<Test<Reporting>> {
     if Isolation::detect() == Isolation::Loopback {
         return Vec::new();
     }
-    vec![
-        Test::new(
-            "released_sdk_reports_progress",
-            released_sdk_reports_progress,
-        ),
-        Test::new(
-            "updates_replace_each_other_and_are_validated",
-            updates_replace_each_other_and_are_validated,
-        ),
-        Test::new(
-            "pods_report_for_no_other_train_job",
-            pods_report_for_no_other_train_job,
-        ),
+    tests![
+        released_sdk_reports_progress,
+        updates_replace_each_other_and_are_validated,
+        pods_report_for_no_other_train_job,
     ]
 }

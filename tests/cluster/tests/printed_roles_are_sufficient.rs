@@ -137,8 +137,5 @@ async fn printed_roles_suffice_and_are_necessary(shared: &Shared) -> Result<()> 
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![Test::new(
-        "printed_roles_suffice_and_are_necessary",
-        printed_roles_suffice_and_are_necessary,
-    )]
+    tests![printed_roles_suffice_and_are_necessary]
 }

@@ -338,15 +338,13 @@ async fn roles_match_calls_with_plugins_that_use_lookups_and_keys(shared: &Recor
     ];
     let roles = roles::printed(&arguments)?;
     roles::grant(shared.plane(), &roles).await?;
-    let runtimes = common::kind(trainyard_schema::documents::Kind::ClusterTrainingRuntime)?;
-    let runtimes = shared.plane().api(&runtimes, "");
-    for (name, plugin) in [("flavored", "flavors"), ("keyed", "keys")] {
+    let runtimes = [("flavored", "flavors"), ("keyed", "keys")].map(|(name, plugin)| {
         let mut runtime = common::runtime();
         runtime["metadata"]["name"] = json!(name);
         runtime["spec"]["plugins"] = json!([{"name": plugin}]);
-        let made = runtimes.create(&runtime, &Write::strict()).await?;
-        made.accepted()?;
-    }
+        runtime
+    });
+    common::create_runtimes(shared.plane(), &runtimes).await?;
 
     shared.disturbed.proxy.forget().await;
     let controller = shared.disturbed.leading_controller_with(&arguments).await?;
@@ -359,8 +357,5 @@ async fn roles_match_calls_with_plugins_that_use_lookups_and_keys(shared: &Recor
 }
 
 pub(crate) fn tests() -> Vec<Test<Recorded>> {
-    vec![Test::new(
-        "roles_match_calls_with_plugins_that_use_lookups_and_keys",
-        roles_match_calls_with_plugins_that_use_lookups_and_keys,
-    )]
+    tests![roles_match_calls_with_plugins_that_use_lookups_and_keys]
 }

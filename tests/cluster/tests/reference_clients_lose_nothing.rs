@@ -11,26 +11,7 @@ use trainyard_cluster::{
 };
 use trainyard_model::quantity::Quantity;
 
-/// Metadata that the API server sets.
-const OF_THE_SERVER: [&str; 6] = [
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "namespace",
-    "resourceVersion",
-    "uid",
-];
-
-/// Removes the metadata that the API server sets, which clients only pass through.
-fn without_server_metadata(mut object: Value) -> Value {
-    if let Some(metadata) = object
-        .pointer_mut("/metadata")
-        .and_then(Value::as_object_mut)
-    {
-        metadata.retain(|key, _| !OF_THE_SERVER.contains(&key.as_str()));
-    }
-    object
-}
+use crate::common::without_server_metadata;
 
 /// Every field of the types is stored and returned, and writing it back with the types changes nothing.
 async fn fields_of_the_go_types_are_stored(

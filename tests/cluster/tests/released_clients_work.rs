@@ -12,10 +12,12 @@ use serde_json::{Value, json};
 use trainyard_api::Inputs;
 use trainyard_cluster::{
     Api, Cluster, ControlPlane, Fate, Outcome, PythonClient, Resource, Shared, Test, Trainyard,
-    Write, client_of, deploy, eventually,
+    Write, client_of, eventually,
 };
 use trainyard_plugin_folders::{root, runtimes};
 use trainyard_schema::documents::Kind;
+
+use crate::common::{kind, prepare};
 
 /// A cluster with all objects of deploy/, and its users' clients.
 pub(crate) struct Used {
@@ -32,23 +34,16 @@ impl Shared for Used {
         let (kubeflow, nemo_run) = (PythonClient::kubeflow()?, PythonClient::nemo_run()?);
         let cluster = Cluster::start()?;
         let plane = cluster.plane();
-        let shipped = shipped()?;
+        let mut shipped = shipped()?;
         let torch = |runtime: &&Value| runtime["metadata"]["name"] == "torch-distributed";
         let mut runtime = shipped
             .iter()
             .find(torch)
             .context("no torch-distributed")?
             .clone();
-        let controller = plane.block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let runtimes = cluster.api(&runtimes, "");
-            for runtime in &shipped {
-                create(&runtimes, runtime).await?;
-            }
-            create(&runtimes, &without_retries(&runtime)).await?;
-            let account = deploy(plane).await?;
-            Trainyard::start(plane, &account, ["--leader-elect"]).await
-        })?;
+        shipped.push(without_retries(&runtime));
+        let account = prepare(&cluster, &shipped)?;
+        let controller = plane.block_on(Trainyard::start(plane, &account, ["--leader-elect"]))?;
         Ok(Self {
             cluster,
             controller,
@@ -90,10 +85,6 @@ fn without_retries(runtime: &Value) -> Value {
 /// Returns the replicated job of a runtime that trains.
 fn job_of(runtime: &mut Value) -> &mut Value {
     &mut runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
-}
-
-fn kind(kind: Kind) -> Result<Resource> {
-    Ok(Resource::defined_by(&kind.crd()?)?)
 }
 
 async fn create(api: &Api<'_>, object: &Value) -> Result<()> {

@@ -107,14 +107,8 @@ async fn train_job_waits_for_a_missing_template(shared: &Shared) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![
-        Test::new(
-            "devices_are_allocated_awaited_and_released",
-            devices_are_allocated_awaited_and_released,
-        ),
-        Test::new(
-            "train_job_waits_for_a_missing_template",
-            train_job_waits_for_a_missing_template,
-        ),
+    tests![
+        devices_are_allocated_awaited_and_released,
+        train_job_waits_for_a_missing_template,
     ]
 }

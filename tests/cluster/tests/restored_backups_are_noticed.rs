@@ -23,10 +23,7 @@ impl Shared for Restorable {
         let plane = ControlPlane::start()?;
         let account = plane.block_on(async {
             define_kinds(&plane).await?;
-            let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
-            let api = plane.api(&runtimes, "");
-            let made = api.create(&common::runtime(), &Write::strict()).await?;
-            made.accepted()?;
+            common::create_runtimes(&plane, &[common::runtime()]).await?;
             deploy(&plane).await
         })?;
         Ok(Self { plane, account })
@@ -142,8 +139,5 @@ async fn controller_continues_with_the_restored_state(shared: &Restorable) -> Re
 }
 
 pub(crate) fn tests() -> Vec<Test<Restorable>> {
-    vec![Test::new(
-        "controller_continues_with_the_restored_state",
-        controller_continues_with_the_restored_state,
-    )]
+    tests![controller_continues_with_the_restored_state]
 }

@@ -290,15 +290,9 @@ async fn unreadable_snapshot_does_not_keep_train_jobs_suspended(shared: &Edition
 }
 
 pub(crate) fn tests() -> Vec<Test<Editions>> {
-    vec![
-        Test::new("upgrade_changes_no_placement", upgrade_changes_no_placement),
-        Test::new(
-            "train_jobs_started_by_the_reference_are_placed_the_same_way",
-            train_jobs_started_by_the_reference_are_placed_the_same_way,
-        ),
-        Test::new(
-            "unreadable_snapshot_does_not_keep_train_jobs_suspended",
-            unreadable_snapshot_does_not_keep_train_jobs_suspended,
-        ),
+    tests![
+        upgrade_changes_no_placement,
+        train_jobs_started_by_the_reference_are_placed_the_same_way,
+        unreadable_snapshot_does_not_keep_train_jobs_suspended,
     ]
 }

@@ -264,30 +264,12 @@ async fn deleted_running_job_set_is_recreated_from_the_pinned_plan(
 }
 
 pub(crate) fn tests() -> Vec<Test<Editions>> {
-    vec![
-        Test::new(
-            "plugin_update_does_not_reach_running_train_jobs",
-            plugin_update_does_not_reach_running_train_jobs,
-        ),
-        Test::new(
-            "plugin_settings_change_does_not_reach_running_train_jobs",
-            plugin_settings_change_does_not_reach_running_train_jobs,
-        ),
-        Test::new(
-            "unreported_start_is_recognized",
-            unreported_start_is_recognized,
-        ),
-        Test::new(
-            "placement_follows_patches_without_the_plugin",
-            placement_follows_patches_without_the_plugin,
-        ),
-        Test::new(
-            "deleted_snapshot_is_recreated",
-            deleted_snapshot_is_recreated,
-        ),
-        Test::new(
-            "deleted_running_job_set_is_recreated_from_the_pinned_plan",
-            deleted_running_job_set_is_recreated_from_the_pinned_plan,
-        ),
+    tests![
+        plugin_update_does_not_reach_running_train_jobs,
+        plugin_settings_change_does_not_reach_running_train_jobs,
+        unreported_start_is_recognized,
+        placement_follows_patches_without_the_plugin,
+        deleted_snapshot_is_recreated,
+        deleted_running_job_set_is_recreated_from_the_pinned_plan,
     ]
 }

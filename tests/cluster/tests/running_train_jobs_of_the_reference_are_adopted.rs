@@ -640,30 +640,12 @@ async fn missing_secret_is_created_with_trainyards_job_set(shared: &Handover) ->
 }
 
 pub(crate) fn tests() -> Vec<Test<Handover>> {
-    vec![
-        Test::new(
-            "running_train_jobs_are_left_alone",
-            running_train_jobs_are_left_alone,
-        ),
-        Test::new(
-            "suspended_train_job_resumes_with_its_keys",
-            suspended_train_job_resumes_with_its_keys,
-        ),
-        Test::new(
-            "queued_train_job_starts_unchanged",
-            queued_train_job_starts_unchanged,
-        ),
-        Test::new(
-            "deleted_job_set_is_rendered_again_with_its_keys",
-            deleted_job_set_is_rendered_again_with_its_keys,
-        ),
-        Test::new(
-            "rehearsal_says_what_then_happens",
-            rehearsal_says_what_then_happens,
-        ),
-        Test::new(
-            "missing_secret_is_created_with_trainyards_job_set",
-            missing_secret_is_created_with_trainyards_job_set,
-        ),
+    tests![
+        running_train_jobs_are_left_alone,
+        suspended_train_job_resumes_with_its_keys,
+        queued_train_job_starts_unchanged,
+        deleted_job_set_is_rendered_again_with_its_keys,
+        rehearsal_says_what_then_happens,
+        missing_secret_is_created_with_trainyards_job_set,
     ]
 }

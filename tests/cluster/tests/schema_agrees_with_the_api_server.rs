@@ -9,6 +9,8 @@ use trainyard_cluster::{
 };
 use trainyard_structural::{Options, Schema, Scope};
 
+use crate::common::without_server_metadata;
+
 /// A definition, compiled by the offline schema check.
 struct Compiled {
     structural: Schema,
@@ -61,26 +63,6 @@ impl Verdict {
 
 /// The minor version of Kubernetes whose words the schema check has, and which newer ones have, too.
 const SAME_WORDS: u32 = 36;
-
-/// Metadata that the API server sets.
-const OF_THE_SERVER: [&str; 6] = [
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-    "namespace",
-    "resourceVersion",
-    "uid",
-];
-
-fn without_server_metadata(mut object: Value) -> Value {
-    if let Some(metadata) = object
-        .pointer_mut("/metadata")
-        .and_then(Value::as_object_mut)
-    {
-        metadata.retain(|key, _| !OF_THE_SERVER.contains(&key.as_str()));
-    }
-    object
-}
 
 /// Returns the verdict of the API server on the input.
 async fn served(api: Api<'_>, input: &Input) -> Result<Verdict> {

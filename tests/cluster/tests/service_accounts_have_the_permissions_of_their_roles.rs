@@ -106,15 +106,9 @@ async fn missing_account_has_no_token(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![
-        Test::new(
-            "account_without_a_role_has_no_permissions",
-            account_without_a_role_has_no_permissions,
-        ),
-        Test::new(
-            "client_authenticates_as_the_account",
-            client_authenticates_as_the_account,
-        ),
-        Test::new("missing_account_has_no_token", missing_account_has_no_token),
+    tests![
+        account_without_a_role_has_no_permissions,
+        client_authenticates_as_the_account,
+        missing_account_has_no_token,
     ]
 }

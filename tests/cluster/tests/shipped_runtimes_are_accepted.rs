@@ -83,8 +83,5 @@ async fn their_objects_are_accepted(shared: &Undisturbed) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Undisturbed>> {
-    vec![Test::new(
-        "their_objects_are_accepted",
-        their_objects_are_accepted,
-    )]
+    tests![their_objects_are_accepted]
 }

@@ -232,25 +232,13 @@ async fn pod_with_unknown_fate_fails_with_a_message(cluster: &Cluster) -> Result
 }
 
 pub(crate) fn tests() -> Vec<Test<Cluster>> {
-    vec![
-        Test::new(
-            "job_set_of_two_jobs_with_two_pods_completes",
-            job_set_of_two_jobs_with_two_pods_completes,
-        ),
-        Test::new("webhooks_default_and_refuse", webhooks_default_and_refuse),
-        Test::new("failed_pod_fails_the_job_set", failed_pod_fails_the_job_set),
-        Test::new(
-            "restarting_pod_stays_in_place_until_its_job_fails",
-            restarting_pod_stays_in_place_until_its_job_fails,
-        ),
-        Test::new("pods_are_held_until_decided", pods_are_held_until_decided),
-        Test::new(
-            "deleting_a_job_set_leaves_no_job_and_no_pod",
-            deleting_a_job_set_leaves_no_job_and_no_pod,
-        ),
-        Test::new(
-            "pod_with_unknown_fate_fails_with_a_message",
-            pod_with_unknown_fate_fails_with_a_message,
-        ),
+    tests![
+        job_set_of_two_jobs_with_two_pods_completes,
+        webhooks_default_and_refuse,
+        failed_pod_fails_the_job_set,
+        restarting_pod_stays_in_place_until_its_job_fails,
+        pods_are_held_until_decided,
+        deleting_a_job_set_leaves_no_job_and_no_pod,
+        pod_with_unknown_fate_fails_with_a_message,
     ]
 }

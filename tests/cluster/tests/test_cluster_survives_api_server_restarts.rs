@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, OwnCluster, Resource, Test, Write};
+use trainyard_cluster::{Cluster, Fate, Own, Resource, Test, Write};
 
 fn jobset() -> Value {
     let job = json!({
@@ -20,9 +20,7 @@ fn jobset() -> Value {
     })
 }
 
-async fn job_set_completes_across_an_api_server_restart(
-    OwnCluster(cluster): &OwnCluster,
-) -> Result<()> {
+async fn job_set_completes_across_an_api_server_restart(Own(cluster): &Own<Cluster>) -> Result<()> {
     let namespace = cluster.new_namespace().await?;
     cluster.kubelet().decide(&namespace, |_: &Pod| Fate::Hold);
     let (jobsets, pods) = (Resource::jobsets(), Resource::pods());
@@ -58,9 +56,6 @@ async fn job_set_completes_across_an_api_server_restart(
     cluster.still_runs()
 }
 
-pub(crate) fn tests() -> Vec<Test<OwnCluster>> {
-    vec![Test::new(
-        "job_set_completes_across_an_api_server_restart",
-        job_set_completes_across_an_api_server_restart,
-    )]
+pub(crate) fn tests() -> Vec<Test<Own<Cluster>>> {
+    tests![job_set_completes_across_an_api_server_restart]
 }

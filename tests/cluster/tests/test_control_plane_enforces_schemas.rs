@@ -145,23 +145,11 @@ async fn crd_too_large_for_an_annotation_needs_server_side_apply(
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![
-        Test::new(
-            "invalid_object_is_refused_with_its_causes",
-            invalid_object_is_refused_with_its_causes,
-        ),
-        Test::new(
-            "nulls_are_dropped_and_defaults_set",
-            nulls_are_dropped_and_defaults_set,
-        ),
-        Test::new(
-            "unknown_fields_are_refused_warned_about_or_dropped",
-            unknown_fields_are_refused_warned_about_or_dropped,
-        ),
-        Test::new("lists_of_two_managers_merge", lists_of_two_managers_merge),
-        Test::new(
-            "crd_too_large_for_an_annotation_needs_server_side_apply",
-            crd_too_large_for_an_annotation_needs_server_side_apply,
-        ),
+    tests![
+        invalid_object_is_refused_with_its_causes,
+        nulls_are_dropped_and_defaults_set,
+        unknown_fields_are_refused_warned_about_or_dropped,
+        lists_of_two_managers_merge,
+        crd_too_large_for_an_annotation_needs_server_side_apply,
     ]
 }

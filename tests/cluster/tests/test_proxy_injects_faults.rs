@@ -315,43 +315,16 @@ async fn next_writes_get_too_many_requests(plane: &ControlPlane) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test> {
-    vec![
-        Test::new(
-            "calls_are_numbered_and_keep_their_credentials",
-            calls_are_numbered_and_keep_their_credentials,
-        ),
-        Test::new(
-            "watches_stream_and_are_counted",
-            watches_stream_and_are_counted,
-        ),
-        Test::new(
-            "write_is_cut_before_it_arrives",
-            write_is_cut_before_it_arrives,
-        ),
-        Test::new(
-            "answer_is_cut_before_it_is_forwarded",
-            answer_is_cut_before_it_is_forwarded,
-        ),
-        Test::new(
-            "nothing_passes_while_a_client_is_killed",
-            nothing_passes_while_a_client_is_killed,
-        ),
-        Test::new(
-            "refused_connections_are_accepted_again",
-            refused_connections_are_accepted_again,
-        ),
-        Test::new(
-            "hanging_call_continues_where_it_was",
-            hanging_call_continues_where_it_was,
-        ),
-        Test::new(
-            "one_call_hangs_and_others_pass",
-            one_call_hangs_and_others_pass,
-        ),
-        Test::new("next_writes_conflict", next_writes_conflict),
-        Test::new(
-            "next_writes_get_too_many_requests",
-            next_writes_get_too_many_requests,
-        ),
+    tests![
+        calls_are_numbered_and_keep_their_credentials,
+        watches_stream_and_are_counted,
+        write_is_cut_before_it_arrives,
+        answer_is_cut_before_it_is_forwarded,
+        nothing_passes_while_a_client_is_killed,
+        refused_connections_are_accepted_again,
+        hanging_call_continues_where_it_was,
+        one_call_hangs_and_others_pass,
+        next_writes_conflict,
+        next_writes_get_too_many_requests,
     ]
 }

@@ -180,8 +180,5 @@ async fn train_jobs_complete_after_they_were_suspended(shared: &Shared) -> Resul
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![Test::new(
-        "train_jobs_complete_after_they_were_suspended",
-        train_jobs_complete_after_they_were_suspended,
-    )]
+    tests![train_jobs_complete_after_they_were_suspended]
 }

@@ -209,18 +209,9 @@ async fn terminating_train_job_is_still_suspended_and_finished(shared: &Undistur
 }
 
 pub(crate) fn tests() -> Vec<Test<Undisturbed>> {
-    vec![
-        Test::new(
-            "suspending_changes_one_field_and_two_annotations",
-            suspending_changes_one_field_and_two_annotations,
-        ),
-        Test::new(
-            "queued_train_job_accepts_changed_patches",
-            queued_train_job_accepts_changed_patches,
-        ),
-        Test::new(
-            "terminating_train_job_is_still_suspended_and_finished",
-            terminating_train_job_is_still_suspended_and_finished,
-        ),
+    tests![
+        suspending_changes_one_field_and_two_annotations,
+        queued_train_job_accepts_changed_patches,
+        terminating_train_job_is_still_suspended_and_finished,
     ]
 }

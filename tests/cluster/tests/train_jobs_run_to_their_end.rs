@@ -284,26 +284,11 @@ async fn deletion_leaves_nothing_behind(shared: &Undisturbed) -> Result<()> {
 }
 
 pub(crate) fn tests() -> Vec<Test<Undisturbed>> {
-    vec![
-        Test::new(
-            "torch_plain_and_initializers_complete",
-            torch_plain_and_initializers_complete,
-        ),
-        Test::new(
-            "live_train_job_is_explained_from_its_snapshot",
-            live_train_job_is_explained_from_its_snapshot,
-        ),
-        Test::new(
-            "failed_train_job_stays_failed_after_its_job_set_is_deleted",
-            failed_train_job_stays_failed_after_its_job_set_is_deleted,
-        ),
-        Test::new(
-            "train_job_fails_at_its_deadline",
-            train_job_fails_at_its_deadline,
-        ),
-        Test::new(
-            "deletion_leaves_nothing_behind",
-            deletion_leaves_nothing_behind,
-        ),
+    tests![
+        torch_plain_and_initializers_complete,
+        live_train_job_is_explained_from_its_snapshot,
+        failed_train_job_stays_failed_after_its_job_set_is_deleted,
+        train_job_fails_at_its_deadline,
+        deletion_leaves_nothing_behind,
     ]
 }

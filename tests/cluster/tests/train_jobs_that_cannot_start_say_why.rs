@@ -205,30 +205,12 @@ async fn refused_jobs_and_pods_are_reported_until_they_are_created(
 }
 
 pub(crate) fn tests() -> Vec<Test<Undisturbed>> {
-    vec![
-        Test::new(
-            "refused_jobs_and_pods_are_reported_until_they_are_created",
-            refused_jobs_and_pods_are_reported_until_they_are_created,
-        ),
-        Test::new(
-            "runtime_of_another_kind_is_not_supported",
-            runtime_of_another_kind_is_not_supported,
-        ),
-        Test::new(
-            "runtime_with_the_documented_api_group_runs",
-            runtime_with_the_documented_api_group_runs,
-        ),
-        Test::new(
-            "conversion_of_old_forms_is_bounded",
-            conversion_of_old_forms_is_bounded,
-        ),
-        Test::new(
-            "missing_runtime_is_reported_and_awaited",
-            missing_runtime_is_reported_and_awaited,
-        ),
-        Test::new(
-            "warning_is_reported_and_the_train_job_continues",
-            warning_is_reported_and_the_train_job_continues,
-        ),
+    tests![
+        refused_jobs_and_pods_are_reported_until_they_are_created,
+        runtime_of_another_kind_is_not_supported,
+        runtime_with_the_documented_api_group_runs,
+        conversion_of_old_forms_is_bounded,
+        missing_runtime_is_reported_and_awaited,
+        warning_is_reported_and_the_train_job_continues,
     ]
 }

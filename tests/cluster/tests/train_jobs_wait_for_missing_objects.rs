@@ -52,8 +52,5 @@ async fn created_object_resumes_its_train_job(shared: &WithFlavors) -> Result<()
 }
 
 pub(crate) fn tests() -> Vec<Test<WithFlavors>> {
-    vec![Test::new(
-        "created_object_resumes_its_train_job",
-        created_object_resumes_its_train_job,
-    )]
+    tests![created_object_resumes_its_train_job]
 }

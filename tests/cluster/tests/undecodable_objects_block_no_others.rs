@@ -182,18 +182,9 @@ async fn undecodable_status_is_reported_and_counted(shared: &Shared) -> Result<(
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![
-        Test::new(
-            "other_train_jobs_run_and_the_controller_starts",
-            other_train_jobs_run_and_the_controller_starts,
-        ),
-        Test::new(
-            "undecodable_train_job_can_be_suspended",
-            undecodable_train_job_can_be_suspended,
-        ),
-        Test::new(
-            "undecodable_status_is_reported_and_counted",
-            undecodable_status_is_reported_and_counted,
-        ),
+    tests![
+        other_train_jobs_run_and_the_controller_starts,
+        undecodable_train_job_can_be_suspended,
+        undecodable_status_is_reported_and_counted,
     ]
 }

@@ -1,7 +1,5 @@
 //! Generated inputs of a merge. Names are drawn from small pools, so that the sides share them.
 
-#![allow(dead_code)]
-
 mod parts;
 
 use proptest::{

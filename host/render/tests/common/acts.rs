@@ -1,7 +1,5 @@
 //! Plugins of a few operations each, with few different keys, so their claims, node sets, lookups, devices and resource claims overlap.
 
-#![allow(dead_code)]
-
 use std::sync::Arc;
 
 use proptest::prelude::*;

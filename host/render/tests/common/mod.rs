@@ -1,7 +1,5 @@
 //! Helpers for the tests of this crate: plugins that are functions, and a TrainJob to render with them.
 
-#![allow(dead_code)]
-
 pub mod acts;
 #[path = "../../../../tests/common/function_plugin.rs"]
 mod function_plugin;

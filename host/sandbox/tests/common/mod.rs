@@ -1,5 +1,4 @@
 //! Components written by hand, as hostile as each test needs, and a TrainJob to call them for.
-#![allow(dead_code)]
 
 use std::{path::Path, sync::Arc};
 

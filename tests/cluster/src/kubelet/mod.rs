@@ -114,21 +114,15 @@ impl Kubelet {
 
     /// Runs the containers of all pods of a namespace that are not running yet, with these images. This is a [decision](Self::decide).
     pub fn run(&self, namespace: &str, images: Images) {
-        self.shared.runs.set(Some(namespace), images, None);
+        self.shared.runs.set(namespace, images, None);
         self.decide(namespace, |_| Fate::Run);
     }
 
     /// Like [`Self::run`], with pods that are kept apart in this way, which may be a weaker one than this user has the rights for.
     pub fn run_with(&self, namespace: &str, images: Images, isolation: Isolation) {
         let isolation = Some(isolation);
-        self.shared.runs.set(Some(namespace), images, isolation);
+        self.shared.runs.set(namespace, images, isolation);
         self.decide(namespace, |_| Fate::Run);
-    }
-
-    /// Runs the containers of all pods without another fate, and of those with [`Fate::Run`] in namespaces without images.
-    pub fn run_everywhere(&self, images: Images) {
-        self.shared.runs.set(None, images, None);
-        self.set_default_fate(Fate::Run);
     }
 
     /// Makes a port of this machine's loopback interface reachable for pods that are kept apart in this way, until the kubelet stops. Returns

@@ -4,10 +4,9 @@ use std::{ffi::OsString, marker::PhantomData};
 
 use anyhow::Result;
 use serde_json::Value;
-use trainyard_cluster::{Cluster, ControlPlane, Shared, Trainyard, Write, deploy};
-use trainyard_schema::documents::Kind;
+use trainyard_cluster::{Cluster, ControlPlane, Shared, Trainyard};
 
-use super::kind;
+use super::prepare;
 
 /// The runtimes and arguments of a controller.
 pub(crate) trait Setup: Send + Sync + 'static {
@@ -37,15 +36,8 @@ impl<S: Setup> Shared for Controlled<S> {
         let arguments = S::arguments()?;
         let cluster = Cluster::start_with(S::kinds()?)?;
         let plane = cluster.plane();
-        let controller = plane.block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let api = cluster.api(&runtimes, "");
-            for runtime in S::runtimes() {
-                api.create(&runtime, &Write::strict()).await?.accepted()?;
-            }
-            let account = deploy(plane).await?;
-            Trainyard::start(plane, &account, arguments).await
-        })?;
+        let account = prepare(&cluster, &S::runtimes())?;
+        let controller = plane.block_on(Trainyard::start(plane, &account, arguments))?;
         Ok(Self {
             cluster,
             controller,

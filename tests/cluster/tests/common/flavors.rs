@@ -14,6 +14,8 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
+use super::kind;
+
 /// The folder of the plugin's crate.
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors")
@@ -134,8 +136,8 @@ impl<'a> FlavorNamespace<'a> {
         let namespace = Self {
             plane,
             namespace: plane.new_namespace().await?,
-            jobs: Resource::defined_by(&Kind::TrainJob.crd()?)?,
-            runtimes: Resource::defined_by(&Kind::TrainingRuntime.crd()?)?,
+            jobs: kind(Kind::TrainJob)?,
+            runtimes: kind(Kind::TrainingRuntime)?,
             job_sets: Resource::jobsets(),
         };
         let runtime = json!({

@@ -1,5 +1,6 @@
 //! Helpers for the tests of the controller on a cluster.
 
+pub(crate) mod access;
 mod case;
 pub(crate) mod charts;
 mod controlled;
@@ -10,6 +11,7 @@ mod disturbed;
 pub(crate) mod editions;
 pub(crate) mod flavors;
 mod handover;
+mod in_turns;
 pub(crate) mod keys;
 mod namespace;
 pub(crate) mod pages;
@@ -18,6 +20,7 @@ mod reporting;
 pub(crate) mod roles;
 pub(crate) mod runtimes;
 mod scenario;
+mod server_metadata;
 mod status;
 mod undisturbed;
 
@@ -29,28 +32,37 @@ pub(crate) use controlled::{Controlled, Setup};
 pub(crate) use creations::Creations;
 pub(crate) use disturbed::Disturbed;
 pub(crate) use handover::{GANG, Handover, hold_after_initializers};
+pub(crate) use in_turns::InTurns;
 pub(crate) use namespace::{Namespace, Objects, differing};
 pub(crate) use reporting::{Reporting, progress};
 pub(crate) use scenario::Scenario;
 use serde_json::{Value, json};
+pub(crate) use server_metadata::without_server_metadata;
 pub(crate) use status::{
     OVERDUE, RESUMED, SUSPENDED, conditions, counts, described_conditions, is, is_running,
     is_suspended, until_counted,
 };
-use trainyard_cluster::{Cluster, Resource, Write, deploy};
+use trainyard_cluster::{Cluster, ControlPlane, Resource, Write, deploy};
 use trainyard_schema::documents::Kind;
 pub(crate) use undisturbed::{Runtimes, Undisturbed, runtime_with};
 
 /// Creates these runtimes and the controller's ServiceAccount in deploy/. Returns its kubeconfig file.
 pub(crate) fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
-    cluster.plane().block_on(async {
-        let kind = kind(Kind::ClusterTrainingRuntime)?;
-        let api = cluster.api(&kind, "");
-        for runtime in runtimes {
-            api.create(runtime, &Write::strict()).await?.accepted()?;
-        }
-        deploy(cluster.plane()).await
+    let plane = cluster.plane();
+    plane.block_on(async {
+        create_runtimes(plane, runtimes).await?;
+        deploy(plane).await
     })
+}
+
+/// Creates ClusterTrainingRuntimes.
+pub(crate) async fn create_runtimes(plane: &ControlPlane, runtimes: &[Value]) -> Result<()> {
+    let kind = kind(Kind::ClusterTrainingRuntime)?;
+    let api = plane.api(&kind, "");
+    for runtime in runtimes {
+        api.create(runtime, &Write::strict()).await?.accepted()?;
+    }
+    Ok(())
 }
 
 pub(crate) fn kind(kind: Kind) -> Result<Resource> {

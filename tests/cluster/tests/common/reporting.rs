@@ -4,10 +4,9 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
-use trainyard_cluster::{Cluster, ControlPlane, Port, Shared, Trainyard, Write, deploy};
-use trainyard_schema::documents::Kind;
+use trainyard_cluster::{Cluster, ControlPlane, Port, Shared, Trainyard};
 
-use super::{Namespace, kind, roles, runtime};
+use super::{Namespace, prepare, roles, runtime};
 
 /// The Service of the controller.
 const SERVICE: (&str, &str) = ("kubeflow-system", "kubeflow-trainer-controller-manager");
@@ -25,12 +24,8 @@ impl Shared for Reporting {
         let port = Port::find()?;
         let cluster = Cluster::start()?;
         let plane = cluster.plane();
+        let account = prepare(&cluster, &[runtime()])?;
         let controller = plane.block_on(async {
-            let runtimes = kind(Kind::ClusterTrainingRuntime)?;
-            let runtimes = cluster.api(&runtimes, "");
-            let created = runtimes.create(&runtime(), &Write::strict()).await?;
-            created.accepted()?;
-            let account = deploy(plane).await?;
             roles::grant(plane, &roles::printed(&[ON.into()])?).await?;
             let isolation = cluster.kubelet().isolation();
             cluster.publish(SERVICE, port.number(), isolation).await?;

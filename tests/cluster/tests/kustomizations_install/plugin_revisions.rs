@@ -2,15 +2,11 @@
 //! annotations, and administrators can delete revisions.
 
 use anyhow::{Context as _, Result, ensure};
-use kube::{
-    Api,
-    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
-    core::GroupVersionKind,
-};
-use serde_json::{Value, json};
-use trainyard_cluster::{ControlPlane, Resource, Write, client_of, eventually};
+use serde_json::json;
+use trainyard_cluster::{ControlPlane, Resource, Write, eventually};
 
-use super::{NAME, secrets::why};
+use super::NAME;
+use crate::common::access::{Access, is_allowed, is_refused};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// What the policy answers to those who write a revision.
@@ -20,55 +16,27 @@ const ANNOTATED: &str = "the only annotations of PluginRevisions that can be cha
 /// What it answers to those who change something else.
 const CHANGED: &str = "nothing of PluginRevisions can be changed";
 
-/// PluginRevisions, accessed by an account.
-struct Revisions(Api<DynamicObject>);
-
-impl Revisions {
-    fn by(client: kube::Client) -> Self {
-        let kind = GroupVersionKind::gvk("trainyard.dev", "v1alpha1", "PluginRevision");
-        Self(Api::all_with(client, &ApiResource::from_gvk(&kind)))
-    }
-
-    async fn of(plane: &ControlPlane, (namespace, name): (&str, &str)) -> Result<Self> {
-        let account = plane.kubeconfig_for_service_account(namespace, name);
-        Ok(Self::by(client_of(&account.await?).await?))
-    }
-
-    /// Creates a revision. Returns the reason for a refusal; `None` if it is created.
-    async fn create(&self, name: &str) -> Result<Option<String>> {
-        let revision = json!({
-            "apiVersion": "trainyard.dev/v1alpha1", "kind": "PluginRevision", "metadata": {"name": name},
-            "spec": {"format": 1, "number": 1, "plugins": []},
-        });
-        let revision = serde_json::from_value(revision)?;
-        why(self.0.create(&PostParams::default(), &revision).await)
-    }
-
-    async fn merge(&self, name: &str, patch: &Value) -> Result<Option<String>> {
-        let patch = Patch::Merge(patch);
-        why(self.0.patch(name, &PatchParams::default(), &patch).await)
-    }
-
-    async fn write_status(&self, name: &str) -> Result<Option<String>> {
-        let patch = json!({"status": {"stage": "Running", "percent": 100, "since": "2026-01-01T00:00:00Z"}});
-        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
-        why(self.0.patch_status(name, &params, &patch).await)
-    }
-
-    async fn delete(&self, name: &str) -> Result<Option<String>> {
-        why(self.0.delete(name, &DeleteParams::default()).await)
-    }
+fn revisions() -> Resource {
+    Resource::cluster_wide("/apis/trainyard.dev/v1alpha1", "pluginrevisions")
 }
 
-fn is_refused(what: &str, words: &str, refused: Option<String>) -> Result<()> {
-    let refused = refused.with_context(|| format!("{what}: it is allowed"))?;
-    ensure!(refused.contains(words), "{what}: {refused}");
-    Ok(())
+/// Returns PluginRevisions as a ServiceAccount accesses them.
+async fn of(plane: &ControlPlane, account: (&str, &str)) -> Result<Access> {
+    Access::of(plane, account, revisions(), "").await
 }
 
-fn is_allowed(what: &str, refused: Option<String>) -> Result<()> {
-    ensure!(refused.is_none(), "{what}: {refused:?}");
-    Ok(())
+async fn create(account: &Access, name: &str) -> Result<Option<String>> {
+    let revision = json!({
+        "apiVersion": "trainyard.dev/v1alpha1", "kind": "PluginRevision", "metadata": {"name": name},
+        "spec": {"format": 1, "number": 1, "plugins": []},
+    });
+    account.create(&revision).await
+}
+
+async fn write_status(account: &Access, name: &str) -> Result<Option<String>> {
+    let patch =
+        json!({"status": {"stage": "Running", "percent": 100, "since": "2026-01-01T00:00:00Z"}});
+    account.merge(&format!("{name}/status"), &patch).await
 }
 
 /// Gives ServiceAccounts all permissions on PluginRevisions, and some on PolicyPlugins.
@@ -134,15 +102,15 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
         &["delete"],
     )
     .await?;
-    let controller = Revisions::of(plane, (installed, NAME)).await?;
-    let user = Revisions::of(plane, (&namespace, "user")).await?;
-    let namesake = Revisions::of(plane, (&namespace, NAME)).await?;
-    let deleter = Revisions::of(plane, (&namespace, "deleter")).await?;
-    let admin = Revisions::by(plane.client().clone());
+    let controller = of(plane, (installed, NAME)).await?;
+    let user = of(plane, (&namespace, "user")).await?;
+    let namesake = of(plane, (&namespace, NAME)).await?;
+    let deleter = of(plane, (&namespace, "deleter")).await?;
+    let admin = Access::by(plane.client().clone(), revisions(), "");
     let probe = format!("{namespace}-probe");
     eventually("the policy holds", async || {
         // The kind is served a moment after its CRD is created.
-        let Ok(refused) = user.create(&probe).await else {
+        let Ok(refused) = create(&user, &probe).await else {
             return Ok(None);
         };
         Ok(refused.filter(|why| why.contains(WRITTEN)).map(drop))
@@ -157,18 +125,18 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
         is_refused(
             &format!("{who} creates"),
             WRITTEN,
-            account.create(&own).await?,
+            create(account, &own).await?,
         )?;
     }
     // A policy for the controller of another namespace may still hold.
     eventually("the controller creates", async || {
-        let refused = controller.create(&own).await?;
+        let refused = create(&controller, &own).await?;
         Ok(refused.is_none().then_some(()))
     })
     .await?;
     is_allowed(
         "the controller writes the status",
-        controller.write_status(&own).await?,
+        write_status(&controller, &own).await?,
     )?;
     for (who, account) in [
         ("a user", &user),
@@ -178,7 +146,7 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
         is_refused(
             &format!("{who} writes the status"),
             WRITTEN,
-            account.write_status(&own).await?,
+            write_status(account, &own).await?,
         )?;
     }
 
@@ -214,10 +182,7 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
         is_refused(what, words, admin.merge(&own, &patch).await?)?;
     }
     let others = json!({"spec": {"number": 2}});
-    let changed = controller
-        .0
-        .patch(&own, &PatchParams::default(), &Patch::Merge(&others))
-        .await;
+    let changed = controller.merge(&own, &others).await;
     let error = changed.err().context("the spec was changed")?;
     ensure!(error.to_string().contains("immutable"), "{error}");
 
@@ -227,7 +192,7 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
     // When the controller is gone.
     for (who, account) in [("deleter", &deleter), ("admin", &admin)] {
         let own = format!("{namespace}-{who}");
-        is_allowed("the controller creates", controller.create(&own).await?)?;
+        is_allowed("the controller creates", create(&controller, &own).await?)?;
         is_allowed(who, account.delete(&own).await?)?;
     }
     Ok(())

@@ -1,46 +1,18 @@
 //! The Secrets that the admission policy in deploy/ allows the controller to create, and those that it denies to other clients.
 
-use anyhow::{Context as _, Result, bail, ensure};
-use k8s_openapi::api::core::v1::Secret;
-use kube::{
-    Api,
-    api::{Patch, PatchParams, PostParams},
-};
+use anyhow::Result;
 use serde_json::{Value, json};
-use trainyard_cluster::{ControlPlane, Resource, Write, client_of, eventually};
+use trainyard_cluster::{ControlPlane, Resource, Write, eventually};
 
 use super::NAME;
+use crate::common::{
+    access::{Access, is_allowed, is_refused},
+    keys,
+};
 
-/// The Secrets of a namespace, accessed by a ServiceAccount.
-struct Secrets(Api<Secret>);
-
-impl Secrets {
-    async fn of(plane: &ControlPlane, account: (&str, &str), namespace: &str) -> Result<Self> {
-        let (of, name) = account;
-        let account = plane.kubeconfig_for_service_account(of, name).await?;
-        let client = client_of(&account).await?;
-        Ok(Self(Api::namespaced(client, namespace)))
-    }
-
-    /// Creates a Secret. Returns the reason for a refusal; `None` if it is created.
-    async fn create(&self, secret: &Value) -> Result<Option<String>> {
-        let secret = serde_json::from_value(secret.clone())?;
-        why(self.0.create(&PostParams::default(), &secret).await)
-    }
-
-    async fn merge(&self, name: &str, patch: &Value) -> Result<Option<String>> {
-        let patch = Patch::Merge(patch);
-        why(self.0.patch(name, &PatchParams::default(), &patch).await)
-    }
-}
-
-/// Returns the reason for a refusal; `None` if there is none.
-pub(super) fn why<T>(answer: Result<T, kube::Error>) -> Result<Option<String>> {
-    match answer {
-        Ok(_) => Ok(None),
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Some(status.message)),
-        Err(error) => Err(error.into()),
-    }
+/// Returns the Secrets of a namespace as a ServiceAccount accesses them.
+async fn of(plane: &ControlPlane, account: (&str, &str), namespace: &str) -> Result<Access> {
+    Access::of(plane, account, keys::secrets(), namespace).await
 }
 
 /// Returns a Secret of a type with an owner of a kind, which can be its controller.
@@ -105,16 +77,14 @@ pub(super) async fn of_train_jobs_are_the_controllers(
 ) -> Result<()> {
     let namespace = plane.new_namespace().await?;
     create_user(plane, &namespace, "secrets").await?;
-    let user = Secrets::of(plane, (&namespace, "user"), &namespace).await?;
-    let controller = Secrets::of(plane, (installed, NAME), &namespace).await?;
+    let user = of(plane, (&namespace, "user"), &namespace).await?;
+    let controller = of(plane, (installed, NAME), &namespace).await?;
     let forged = secret("forged", "Opaque", TRAIN_JOB);
     // RBAC and the policy take effect after a moment.
     eventually("the policy holds", async || {
         let refused = user.create(&forged).await?;
         if refused.is_none() {
-            user.0
-                .delete("forged", &kube::api::DeleteParams::default())
-                .await?;
+            user.delete("forged").await?;
         }
         Ok(refused.filter(|why| why.contains(NOT_THEIRS)).map(drop))
     })
@@ -158,19 +128,17 @@ pub(super) async fn of_train_jobs_are_the_controllers(
         ("a user", &user, secret("of-two", "Opaque", in_part), None),
     ] {
         let refused = account.create(&secret).await?;
-        match (expected, refused) {
-            (None, None) => {}
-            (Some(words), Some(why)) if why.contains(words) => {}
-            (_, refused) => bail!("{who} creates {secret:#}: {refused:?}"),
+        let what = format!("{who} creates {secret:#}");
+        match expected {
+            None => is_allowed(&what, refused)?,
+            Some(words) => is_refused(&what, words, refused)?,
         }
     }
     let taken = json!({"metadata": {"ownerReferences": forged["metadata"]["ownerReferences"]}});
     let refused = user.merge("own", &taken).await?;
-    let refused = refused.context("a user's Secret became a TrainJob's")?;
-    ensure!(refused.contains(NOT_THEIRS), "{refused}");
+    is_refused("a user gives its Secret to a TrainJob", NOT_THEIRS, refused)?;
     // A Secret that it owns already can be labeled, and can have a finalizer.
     let labeled = json!({"metadata": {"labels": {"a": "b"}}});
     let refused = user.merge("keys", &labeled).await?;
-    ensure!(refused.is_none(), "{refused:?}");
-    Ok(())
+    is_allowed("a user labels a Secret of a TrainJob", refused)
 }

@@ -1,48 +1,22 @@
 //! The ConfigMaps of TrainJobs, which the admission policy in deploy/ lets the controller write, and denies to other clients: snapshots,
 //! scripts, and the certificate authorities of the status server.
 
-use anyhow::{Context as _, Result, ensure};
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{
-    Api,
-    api::{DeleteParams, Patch, PatchParams, PostParams},
-};
+use anyhow::Result;
 use serde_json::{Value, json};
-use trainyard_cluster::{ControlPlane, Resource, Write, client_of, eventually};
+use trainyard_cluster::{ControlPlane, Resource, Write, eventually};
 
-use super::{
-    NAME,
-    secrets::{create_user, why},
-};
+use super::{NAME, secrets::create_user};
+use crate::common::access::{self, Access, is_allowed};
 
 const REFUSED: &str = "only accounts that can patch the status of TrainJobs";
 
 /// The controllers of Kubernetes that delete ConfigMaps with their TrainJob and their namespace.
 const KUBERNETES: [&str; 2] = ["generic-garbage-collector", "namespace-controller"];
 
-/// The ConfigMaps of a namespace, accessed by a ServiceAccount.
-struct ConfigMaps(Api<ConfigMap>);
-
-impl ConfigMaps {
-    async fn of(plane: &ControlPlane, account: (&str, &str), namespace: &str) -> Result<Self> {
-        let (of, name) = account;
-        let account = plane.kubeconfig_for_service_account(of, name).await?;
-        Ok(Self(Api::namespaced(client_of(&account).await?, namespace)))
-    }
-
-    async fn create(&self, map: &Value) -> Result<Option<String>> {
-        let map = serde_json::from_value(map.clone())?;
-        why(self.0.create(&PostParams::default(), &map).await)
-    }
-
-    async fn merge(&self, name: &str, patch: &Value) -> Result<Option<String>> {
-        let patch = Patch::Merge(patch);
-        why(self.0.patch(name, &PatchParams::default(), &patch).await)
-    }
-
-    async fn delete(&self, name: &str) -> Result<Option<String>> {
-        why(self.0.delete(name, &DeleteParams::default()).await)
-    }
+/// Returns the ConfigMaps of a namespace as a ServiceAccount accesses them.
+async fn of(plane: &ControlPlane, account: (&str, &str), namespace: &str) -> Result<Access> {
+    let maps = Resource::namespaced("/api/v1", "configmaps");
+    Access::of(plane, account, maps, namespace).await
 }
 
 /// Returns a ConfigMap of that name, with a TrainJob as its owner, which can be its controller.
@@ -60,14 +34,7 @@ fn map(name: &str, controller: Option<bool>) -> Value {
 }
 
 fn is_refused(what: &str, refused: Option<String>) -> Result<()> {
-    let refused = refused.with_context(|| format!("a user can {what}"))?;
-    ensure!(refused.contains(REFUSED), "{what}: {refused}");
-    Ok(())
-}
-
-fn is_allowed(what: &str, refused: Option<String>) -> Result<()> {
-    ensure!(refused.is_none(), "{what}: {refused:?}");
-    Ok(())
+    access::is_refused(&format!("a user wants to {what}"), REFUSED, refused)
 }
 
 /// Checks the policy with the controller's ServiceAccount in this namespace.
@@ -77,8 +44,8 @@ pub(super) async fn of_train_jobs_are_the_controllers(
 ) -> Result<()> {
     let namespace = plane.new_namespace().await?;
     create_user(plane, &namespace, "configmaps").await?;
-    let user = ConfigMaps::of(plane, (&namespace, "user"), &namespace).await?;
-    let controller = ConfigMaps::of(plane, (installed, NAME), &namespace).await?;
+    let user = of(plane, (&namespace, "user"), &namespace).await?;
+    let controller = of(plane, (installed, NAME), &namespace).await?;
     let snapshot = map("job-runtime-snapshot", Some(true));
     // RBAC and the policy take effect after a moment, which can be between the creation and the deletion.
     let probe = map("probe-runtime-snapshot", Some(true));
@@ -138,7 +105,7 @@ pub(super) async fn of_train_jobs_are_the_controllers(
             .apply(&account, &Write::by("test"))
             .await?
             .accepted()?;
-        let account = ConfigMaps::of(plane, ("kube-system", name), &namespace).await?;
+        let account = of(plane, ("kube-system", name), &namespace).await?;
         let of_it = map(&format!("{name}-runtime-snapshot"), Some(true));
         is_allowed("the controller creates", controller.create(&of_it).await?)?;
         let deleted = account.delete(&format!("{name}-runtime-snapshot")).await?;

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Resource};
 use trainyard_schema::documents::Kind;
 
-use super::{Used, UserNamespace, create, holds, kind, text};
+use super::{Used, UserNamespace, create, holds, text};
+use crate::common::kind;
 
 /// Returns the options of a NeMo Run user.
 pub(super) fn options() -> Value {

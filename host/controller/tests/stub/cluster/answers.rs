@@ -46,24 +46,6 @@ pub(super) fn page_not_found() -> Response {
         .unwrap()
 }
 
-pub(super) fn merge(object: &mut Value, patch: &Value) {
-    let Some(patch) = patch.as_object() else {
-        *object = patch.clone();
-        return;
-    };
-    if !object.is_object() {
-        *object = json!({});
-    }
-    let members = object.as_object_mut().unwrap();
-    for (key, value) in patch {
-        if value.is_null() {
-            members.remove(key);
-        } else {
-            merge(members.entry(key.clone()).or_insert(Value::Null), value);
-        }
-    }
-}
-
 /// Removes what a manager has applied before and does not apply any longer. Lists are replaced as a whole.
 pub(super) fn prune(object: &mut Value, before: &Value, now: &Value) {
     let (Some(object), Some(before)) = (object.as_object_mut(), before.as_object()) else {

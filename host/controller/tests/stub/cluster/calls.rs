@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{
     Act, Cluster, Id, Lost, When,
-    answers::{apply_replicas, merge, not_found, page_not_found, prune, shown},
+    answers::{apply_replicas, not_found, page_not_found, prune, shown},
     kinds::KINDS,
     place::Place,
 };
@@ -282,7 +282,7 @@ impl Cluster {
         let applied = patch["status"]["replicas"].as_array().filter(|_| is_apply);
         match applied {
             Some(entries) => apply_replicas(&mut object, entries, &place.query["fieldManager"]),
-            None => merge(&mut object, patch),
+            None => json_patch::merge(&mut object, patch),
         }
         let admission = self.state.lock().unwrap().admission;
         if let Some(refusal) = admission.and_then(|admit| admit(&before, &object)) {

@@ -21,11 +21,7 @@ use tokio::sync::watch::Sender;
 use trainyard_controller::client::InProcess;
 
 pub(crate) use self::rules::{Act, Lost, When};
-use self::{
-    answers::{merge, now},
-    kinds::KINDS,
-    place::Place,
-};
+use self::{answers::now, kinds::KINDS, place::Place};
 use super::serve;
 
 /// How long a test waits for an expected state.
@@ -270,7 +266,9 @@ impl Cluster {
 
     /// Applies a merge patch to an object.
     pub(crate) fn merge(&self, plural: &str, namespace: &str, name: &str, patch: &Value) {
-        self.edit(plural, (namespace, name), |object| merge(object, patch));
+        self.edit(plural, (namespace, name), |object| {
+            json_patch::merge(object, patch);
+        });
     }
 
     /// Changes an object, between two writes of its clients.

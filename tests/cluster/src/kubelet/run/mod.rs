@@ -69,8 +69,8 @@ struct Way {
 
 #[derive(Default)]
 struct State {
-    /// How the pods of namespaces run, and all others.
-    ways: (HashMap<String, Way>, Way),
+    /// How the pods of namespaces run.
+    ways: HashMap<String, Way>,
     live: HashMap<String, UnboundedSender<Note>>,
     tasks: Vec<AbortHandle>,
     /// The last containers that failed, with their exit codes.
@@ -96,22 +96,13 @@ impl Runs {
         })
     }
 
-    /// Sets how the pods of a namespace run, or all that have none.
-    pub(super) fn set(
-        &self,
-        namespace: Option<&str>,
-        images: Images,
-        isolation: Option<Isolation>,
-    ) {
+    /// Sets how the pods of a namespace run.
+    pub(super) fn set(&self, namespace: &str, images: Images, isolation: Option<Isolation>) {
         let way = Way {
             images: Arc::new(images),
             isolation,
         };
-        let ways = &mut self.state().ways;
-        match namespace {
-            Some(namespace) => drop(ways.0.insert(namespace.to_owned(), way)),
-            None => ways.1 = way,
-        }
+        self.state().ways.insert(namespace.to_owned(), way);
     }
 
     /// Starts a pod, unless it runs.
@@ -124,10 +115,8 @@ impl Runs {
         }
         let (sender, notes) = unbounded_channel();
         state.live.insert(uid, sender.clone());
-        let way = pod
-            .namespace()
-            .and_then(|it| state.ways.0.get(&it).cloned());
-        let way = way.unwrap_or_else(|| state.ways.1.clone());
+        let way = pod.namespace().and_then(|it| state.ways.get(&it).cloned());
+        let way = way.unwrap_or_default();
         let run = PodRun {
             runs: Arc::clone(self),
             pod: pod.clone(),
