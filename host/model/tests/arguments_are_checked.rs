@@ -8,6 +8,7 @@ use trainyard_model::{
     claims::ClaimError,
     contract::handle,
     job::Job,
+    object::{MAX_MESSAGE, MAX_REPORTS},
     plugin::Phase,
     plugin_info::{PluginError, Settings},
     record::{EntryRef, EntryScope, Field, Owner},
@@ -48,10 +49,13 @@ refusals! {
     lookups.lookups_get("a/b/c", "Kind", "x") "the API version must be";
     set.pod_set_set_backoff_limit(2_147_483_648) "from 0 to 2147483647";
     set.pod_set_address(0, 4) "job 0 has no pod 4";
+    set.pod_set_address(1, 0) "job 1 has no pod 0";
     set.pod_set_add_container("A_B", "image") "a DNS label";
     set.pod_set_add_container("side", "image") "a container `side` already exists";
+    set.pod_set_add_container("setup", "image") "a container `setup` already exists";
     set.pod_set_add_init_container("A_B", "image") "a DNS label";
     set.pod_set_add_init_container("setup", "image") "a container `setup` already exists";
+    set.pod_set_add_init_container("side", "image") "a container `side` already exists";
     set.pod_set_put_empty_dir("A_B", None, None) "a DNS label";
     set.pod_set_put_own_config_map("A_B", "-a", None, &[]) "a DNS label";
     set.pod_set_put_own_secret("A_B", "-a", None, &[]) "a DNS label";
@@ -116,9 +120,10 @@ refusals! {
     set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "matchLabelKeys": ["a"]}"#) "need `labelSelector`";
     set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "labelSelector": {}, "matchLabelKeys": ["a"], "mismatchLabelKeys": ["a"]}"#) "is also in";
     set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}, "matchLabelKeys": ["a"]}"#) "is also in";
-    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": ""}"#) "`topologyKey`";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": ""}"#) "needs `topologyKey`";
+    set.pod_set_add_affinity_term("id", "podAffinity/required", r#"{"topologyKey": "a b"}"#) "must be a valid label key";
     set.pod_set_add_affinity_term("id", "podAntiAffinity/preferred", r#"{"weight": 1}"#) "`podAffinityTerm`";
-    set.pod_set_add_affinity_term("id", "podAntiAffinity/preferred", r#"{"weight": 1, "podAffinityTerm": {}}"#) "`topologyKey`";
+    set.pod_set_add_affinity_term("id", "podAntiAffinity/preferred", r#"{"weight": 1, "podAffinityTerm": {}}"#) "needs `topologyKey`";
     set.pod_set_add_affinity_term("An Id", "podAffinity/required", r#"{"topologyKey": "zone"}"#) "the id";
     node.container_place_first() "only an init container that this plugin added";
     setup.container_place_first() "only an init container that this plugin added";
@@ -158,6 +163,8 @@ refusals! {
         "`recursive-read-only` is `Always`, which is not one of Disabled, IfPossible, Enabled";
     node.container_put_mount(&Mount { read_only: false, recursive_read_only: text("Enabled"), ..mount("data", "/y") })
         "a recursive read-only mount must be read-only and must not have a mount propagation";
+    node.container_put_mount(&Mount { mount_propagation: text("HostToContainer"), recursive_read_only: text("Enabled"), ..mount("data", "/y") })
+        "a recursive read-only mount must be read-only and must not have a mount propagation";
     node.container_set_request("cpu", "many") "`many` is not a quantity";
     node.container_set_limit("cpu", "many") "`many` is not a quantity";
     node.container_put_resource_claim_use(&ResourceClaimUse { name: "A_B".to_owned(), request: None }) "a DNS label";
@@ -186,6 +193,9 @@ refusals! {
     with_random.object_append_secret("a", handle::SecretText(0)) "not a Secret";
     widget.object_set_immutable() "neither a ConfigMap nor a Secret";
     widget.object_report_while("Pending", "x") "the state must be";
+    widget.object_report_while("phase/Pending", "") "the message must have 1 to 256 characters";
+    widget.object_report_while("phase/Pending", &"x".repeat(MAX_MESSAGE + 1)) "the message must have 1 to 256 characters";
+    with_reports.object_report_while("phase/More", "x") "at most 8 states";
 }
 
 fn emitted(call: &mut Call, on: On) -> Result<handle::Objects, Fault> {
@@ -196,6 +206,16 @@ fn emitted(call: &mut Call, on: On) -> Result<handle::Objects, Fault> {
 fn with_random(call: &mut Call, on: On) -> Result<handle::Object, Fault> {
     call.objects_random(handle::Objects(0), "a", 16, "hex")?;
     widget(call, on)
+}
+
+fn with_reports(call: &mut Call, on: On) -> Result<handle::Object, Fault> {
+    let object = widget(call, on)?;
+    for number in 0..MAX_REPORTS {
+        let message = "\u{fc}".repeat(MAX_MESSAGE);
+        call.object_report_while(object, &format!("phase/P{number}"), &message)
+            .unwrap();
+    }
+    Ok(object)
 }
 
 fn with_data(call: &mut Call, on: On) -> Result<handle::Object, Fault> {
@@ -245,6 +265,9 @@ macro_rules! accepted {
 }
 
 accepted! {
+    config.document_text("/a~1b~0c");
+    node.container_put_mount(&Mount { recursive_read_only: text("Enabled"), ..mount("data", "/y") });
+    node.container_put_mount(&Mount { mount_propagation: text("None"), recursive_read_only: text("IfPossible"), ..mount("data", "/y") });
     set.pod_set_add_toleration("id", r#"{"key": "example.com/gpu", "value": "", "effect": "NoExecute", "tolerationSeconds": -1}"#);
     set.pod_set_add_toleration("id", r#"{"key": "a", "operator": "Lt", "value": "-9223372036854775808", "effect": null}"#);
     set.pod_set_add_toleration("id", r#"{"key": null, "operator": "Exists", "tolerationSeconds": null}"#);
@@ -257,9 +280,47 @@ accepted! {
 
 /// Kubernetes accepts these, with `null` for what is absent.
 #[test]
-fn valid_scheduling_terms_are_accepted() {
+fn valid_arguments_are_accepted() {
     for run in ACCEPTED {
         run(&mut call(Phase::Transform, &everything()), On::Record).unwrap();
+    }
+}
+
+/// Another plugin may have taken a name in the other list, which this one may not see: that conflict is reported after transform.
+#[test]
+fn container_names_are_unique_in_both_lists() {
+    let add = |call: &mut Call, is_init: bool| {
+        let set = pod_set(call, "node");
+        match is_init {
+            true => call.pod_set_add_init_container(set, "new", "image"),
+            false => call.pod_set_add_container(set, "new", "image"),
+        }
+    };
+    let over = |record, rank| call_over(Phase::Transform, &everything(), record, rank, json!({}));
+    for (one, other) in [(false, false), (false, true), (true, false), (true, true)] {
+        for rank in [1, 2] {
+            let mut first = over(record(), 1);
+            add(&mut first, one).unwrap();
+            let mut second = over(first.finish().record, rank);
+            let is_free = rank == 2 && one != other;
+            assert_eq!(
+                add(&mut second, other).is_ok(),
+                is_free,
+                "{one} {other} {rank}"
+            );
+            let record = second.finish().record;
+            let named = record.container_named(0, "new").unwrap();
+            let list = if is_free || !one {
+                Field::Containers
+            } else {
+                Field::InitContainers
+            };
+            assert_eq!(
+                record.container(named).unwrap().list,
+                list,
+                "the container comes first"
+            );
+        }
     }
 }
 

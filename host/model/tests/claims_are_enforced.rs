@@ -1,16 +1,18 @@
 //! Every access needs its claim, which is checked on every call.
 
+use std::sync::Arc;
+
 use serde_json::json;
 use trainyard_model::{
-    call::{Call, Fault},
+    call::{Call, CallInputs, Fault},
     contract::handle,
-    lookup::{LookupKey, ObjectKey},
+    lookup::{LookupAnswer, LookupKey, Lookups, ObjectKey},
     plugin::Phase,
     record::{Field, Fields, Owner, PodSet, Record},
 };
 
 use crate::common::{
-    call, call_over, call_with, container, manifest,
+    call, call_over, call_with, container, job, manifest,
     methods::{METHODS, Method, On, node},
     missing_claim, mount, plugin, pod_set, record, with,
 };
@@ -179,6 +181,43 @@ fn missing_lookups_are_requested() {
     assert!(look_up("known").unwrap().is_some());
     let key = LookupKey::Object(ObjectKey::new("v1", "ConfigMap", "other"));
     assert_eq!(look_up("other"), Err(Fault::Missing(key)));
+}
+
+/// Whether it exists would depend on when the TrainJob is rendered.
+#[test]
+fn objects_of_the_train_job_are_hidden_from_its_lookups() {
+    let owner = json!({"kind": "TrainJob", "name": "llama", "uid": "6f2a", "controller": true});
+    let metadata = json!({"name": "a", "ownerReferences": [owner]});
+    let object = LookupAnswer::Object(Arc::new(json!({ "metadata": metadata })));
+    let key = || ObjectKey::new("v1", "ConfigMap", "a");
+    let mut known = Lookups::default();
+    for key in [
+        LookupKey::Object(key()),
+        LookupKey::Optional(key()),
+        LookupKey::Catalog(key()),
+    ] {
+        known.insert(key, object.clone());
+    }
+    let claims = ["lookups[*]", "catalog[v1/ConfigMap/a]"].map(|path| ("reads", path));
+    let inputs = CallInputs {
+        plugin: plugin(&manifest("p", &claims)),
+        rank: 1,
+        config: Arc::default(),
+        job: job(),
+        base: Arc::new(record()),
+        lookups: Arc::new(known),
+        kept: Arc::default(),
+    };
+    let mut call = Call::new(Phase::Build, record(), inputs);
+    let lookups = handle::Lookups(0);
+    let fault = call
+        .lookups_get(lookups, "v1", "ConfigMap", "a")
+        .unwrap_err();
+    let hidden = "the object is emitted for this TrainJob; plugins cannot look it up";
+    assert_eq!(fault, Fault::Argument(hidden.to_owned()));
+    assert_eq!(call.lookups_find(lookups, "v1", "ConfigMap", "a"), Ok(None));
+    let in_catalog = call.lookups_find_in_catalog(lookups, "v1", "ConfigMap", "a");
+    assert!(in_catalog.unwrap().is_some());
 }
 
 #[test]

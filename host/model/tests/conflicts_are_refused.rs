@@ -302,6 +302,8 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
     assert_eq!(errors([of("a", &writes), of("b", &writes)]).len(), 1);
     for (a, b) in [
         (apart("a", &writes, &["b"]), of("b", &writes)),
+        // Excluding itself has no effect.
+        (apart("a", &writes, &["a", "b"]), of("b", &writes)),
         (of("a", &writes), apart("b", &writes, &["a"])),
     ] {
         let generation = Generation::new([a, b]).unwrap();
@@ -360,6 +362,8 @@ fn plugins_that_are_always_active_cannot_exclude_each_other() {
         ..Settings::built_in()
     };
     let excluding = plugin_under(&with(manifest("a", &[]), always.clone()), settings);
+    let sometimes = of("b", &[]);
+    Generation::new([excluding.clone(), sometimes]).unwrap();
     let found = errors([excluding, of_with("b", &[], always)]);
     assert_eq!(found.len(), 1, "{found:?}");
     let printed = &found[0];
@@ -376,7 +380,7 @@ fn ways_out_of_a_conflict_work() {
     let always = json!({"activeWhen": "always"});
     let [error] = &errors([
         of_with("a", &[write], always.clone()),
-        of_with("b", &[write], always),
+        of_with("b", &[write], always.clone()),
     ])[..] else {
         panic!()
     };
@@ -385,6 +389,10 @@ fn ways_out_of_a_conflict_work() {
         !error.contains("excludes"),
         "both are always active: {error}"
     );
+    let [error] = &errors([of_with("a", &[write], always), of("b", &[write])])[..] else {
+        panic!()
+    };
+    assert!(error.contains("`excludes: [b]` for `a`"), "{error}");
     // b reads what only a writes, so it cannot run first.
     let a = of("a", &[write, ("writes", "labels[y]")]);
     let b = of("b", &[write, ("reads", "labels[y]")]);

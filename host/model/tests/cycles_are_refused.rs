@@ -115,6 +115,9 @@ fn cycle_between_excluded_plugins_is_ignored() {
     for excluded in ["b", "c", "d"] {
         Generation::new(ring(&[excluded])).unwrap();
     }
+    // Exclusions of a plugin that is only after the cycle do not open it.
+    let after = link("e", "labels[d]", "labels[e]", &["a", "b"]);
+    assert_eq!(errors(ring(&[]).into_iter().chain([after])).len(), 1);
 }
 
 /// As many pairs as there can be, in cycles that none of them opens: searching ends, and what is found is a cycle.

@@ -339,6 +339,10 @@ fn too_large_gangs_name_the_field_of_their_largest_pods() {
             "pod-sets[launcher].replicas: is 2147483647, so at least 4294967299 pods",
         ),
         (
+            |sets| (sets[1].count, sets[1].replicas) = (65_536, 65_536),
+            "pod-sets[launcher].count: is 65536, so at least 4294967299 pods",
+        ),
+        (
             |sets| sets[0].count = 2_147_483_647,
             "spec.trainer.numNodes: is 2147483647, so at least 2147483648 pods",
         ),

@@ -453,6 +453,22 @@ fn keys_that_controllers_obey_need_a_claim_and_a_grant_by_name() {
     assert_eq!(call.pod_set_pod_annotation(set, key), Ok(None));
 }
 
+#[test]
+fn operators_change_the_list_of_obeyed_domains() {
+    let listed = ObeyedDomains::new(["a.io", "b.io", "c.io"]);
+    let changed = |add: &[&str], remove: &[&str]| {
+        let [add, remove] =
+            [add, remove].map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>());
+        let changed = listed.changed(&add, &remove);
+        changed.domains().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(changed(&[], &[]), ["a.io", "b.io", "c.io"]);
+    assert_eq!(
+        changed(&["d.io", "a.io"], &["b.io"]),
+        ["a.io", "c.io", "d.io"]
+    );
+}
+
 /// The domains that controllers obey are part of what a started TrainJob is pinned to, for plugins that they affect.
 #[test]
 fn obeyed_domains_are_pinned_for_plugins_that_write_labels() {

@@ -9,13 +9,15 @@ use std::{env, fs, path::Path, sync::Arc};
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, CallInputs},
+    contract::handle,
     job::{Job, RuntimeRef},
+    plugin::Phase,
     record::{Datum, Field, Record},
     value::Dependency,
 };
 
 use crate::common::{
-    job, lookups, manifest,
+    call, everything, job, lookups, manifest,
     methods::{METHODS, Method, On},
     plugin, record_with,
 };
@@ -108,6 +110,12 @@ fn answer(method: &Method) -> String {
         return answer;
     }
     format!("{answer}; {}", used.join(", "))
+}
+
+#[test]
+fn only_suspended_jobs_are_suspended() {
+    let mut call = call(Phase::Transform, &everything());
+    assert_eq!(call.job_suspended(handle::Job(0)), Ok(false));
 }
 
 #[test]

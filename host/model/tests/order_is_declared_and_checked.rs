@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use trainyard_model::{
+    facts::Facts,
     plan::{Candidate, Generation},
     plugin_info::{PluginInfo, Settings},
     record::Accelerators,
@@ -181,6 +182,12 @@ fn declared_order_replaces_derived_order_only_where_both_write() {
         order([a, of("z", &[write, ("reads", "labels[x]")])]),
         ["z", "a"]
     );
+    // `a` writes more than the path that `z` both reads and writes.
+    let a = of_with("a", &[("writes", "labels[*]")], json!({"after": ["z"]}));
+    assert_eq!(
+        order([a, of("z", &[write, ("reads", "labels[x]")])]),
+        ["z", "a"]
+    );
     // `z` reads `y`, which only `a` writes, so `z` cannot run first.
     let a = of_with(
         "a",
@@ -194,6 +201,39 @@ fn declared_order_replaces_derived_order_only_where_both_write() {
         *error,
         "these plugins depend on each other in a cycle: a writes `labels[y]`, which z depends on; z is declared to run before a; read from the base record (`context.base`), which needs no claim, remove or reverse a declared order, or set one of these in a PolicyPlugin: `excludes: [z]` for `a` to refuse TrainJobs that use both, `disabled: true` for `a` or `disabled: true` for `z` to disable one"
     );
+}
+
+#[test]
+fn generation_knows_declared_orders_and_what_runs_after_others() {
+    let write = ("writes", "labels[x]");
+    let generation = Generation::new([
+        of("a", &[write]),
+        of_with("b", &[write], json!({"after": ["a"]})),
+        of("c", &[("reads", "labels[x]")]),
+    ])
+    .unwrap();
+    for (one, other, is_declared) in [("a", "b", true), ("b", "c", false), ("a", "c", false)] {
+        assert_eq!(generation.is_declared(one, other), is_declared);
+        assert_eq!(generation.is_declared(other, one), is_declared);
+    }
+    for (name, others, is_after) in [
+        ("b", &["a", "c"][..], true),
+        ("c", &["b"], true),
+        ("a", &["b", "c"], false),
+        ("c", &[], false),
+    ] {
+        let others = others.iter().copied().collect();
+        assert_eq!(generation.is_after_any(name, &others), is_after, "{name}");
+    }
+}
+
+#[test]
+fn preference_breaks_ties_before_names() {
+    let plugins = || [of("a", &[]), of("b", &[]), of("c", &[])];
+    let preferring = Generation::new(plugins()).unwrap();
+    let preferring = preferring.with_preference(["c".into(), "b".into()]);
+    let order = planned(&preferring, &["a", "b", "c"], &json!({})).unwrap();
+    assert_eq!(order, ["c", "b", "a"]);
 }
 
 /// Every plugin is ordered with every other one: a search of all ways through them would not end.
@@ -322,6 +362,37 @@ fn devices_order_only_after_those_who_change_accelerators() {
         ),
         "{error:?}"
     );
+}
+
+#[test]
+fn refused_plugins_still_have_an_overview() {
+    let accelerators = Accelerators::default();
+    let variable = ("writes", "labels[$config./key]");
+    let accepted = || [of("a", &[variable]), of("b", &[("writes", "labels[x]")])];
+    let generation = Generation::new(accepted()).unwrap();
+    let accepted = Candidate::new(accepted(), &accelerators);
+    assert!(accepted.errors().is_empty());
+    assert_eq!(accepted.possible_clashes(), generation.possible_clashes());
+    assert_eq!(accepted.possible_clashes().len(), 1);
+    assert_eq!(accepted.overview(), generation.overview());
+    assert_eq!(accepted.overview()[0].len(), 2);
+    let facts = Facts::default();
+    assert_eq!(accepted.digest(&facts), generation.digest(&facts));
+    let refused = [of("c", &[variable]), of("d", &[variable])];
+    let refused = refused.into_iter().chain([
+        of_with(
+            "e",
+            &[("writes", "labels[y]"), ("reads", "labels[z]")],
+            json!({}),
+        ),
+        of("f", &[("writes", "labels[z]"), ("reads", "labels[y]")]),
+    ]);
+    let refused = Candidate::new(refused, &accelerators);
+    let [error] = refused.errors() else {
+        panic!("{:?}", refused.errors())
+    };
+    assert_eq!(error.plugins(), ["e", "f"]);
+    assert_eq!(refused.overview()[0].len(), 2, "without the cycle");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::json;
 use trainyard_model::{
     call::{self, Call, Fault},
     plugin::{CallFailure, Phase},
-    record::{ContainerId, Entry, EntryScope, Field, Owner, Record},
+    record::{ContainerId, Entry, EntryRef, EntryScope, Field, Owner, Record},
     session::{Committed, Session},
     value::Failure,
 };
@@ -212,6 +212,21 @@ proptest! {
         lists.1 = session.record().container_ids();
         prop_assert_eq!(lists, Lists::of(session.record()));
     }
+}
+
+#[test]
+fn fields_are_equal_if_their_entries_are() {
+    let mut changed = record();
+    let place = EntryRef {
+        scope: EntryScope::Job,
+        field: Field::Annotations,
+        key: "x".into(),
+    };
+    assert!(changed.fields == record().fields);
+    changed.write(place.clone(), Some("1".into()), Owner::Plugin(1));
+    assert!(changed.fields != record().fields);
+    changed.write(place, None, Owner::Plugin(1));
+    assert!(changed.fields == record().fields);
 }
 
 /// A plugin that keeps a text in transform, over what it has kept, and reads it in the other phases.

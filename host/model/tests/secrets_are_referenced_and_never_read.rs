@@ -70,6 +70,8 @@ fn secrets_need_a_grant_and_are_emitted_once() {
     let object = call
         .objects_emit(OBJECTS, "v1", "Secret", "-a", None)
         .unwrap();
+    call.objects_emit(OBJECTS, "v1", "Secret", "-b", None)
+        .unwrap();
     call.object_append(object, "text", "a").unwrap();
     call.object_set_binary(object, "bytes", &[0xff]).unwrap();
     call.object_set_immutable(object).unwrap();
@@ -94,7 +96,7 @@ fn secrets_need_a_grant_and_are_emitted_once() {
         assert!(matches!(fault, Err(Fault::Argument(_))), "{fault:?}");
     }
     let objects = call.finish().objects;
-    assert_eq!(objects[0].apply, ApplyMode::Once);
+    assert!(objects.iter().all(|object| object.apply == ApplyMode::Once));
     let Content::Secret { secret_type, data } = &objects[0].content else {
         panic!("{objects:?}")
     };

@@ -142,6 +142,7 @@ mod tests {
             json!({
                 "securityContext": {"runAsUser": 1, "seccompProfile": {"type": "RuntimeDefault"}},
                 "schedulingGates": [{"name": "x"}, {"name": "y"}],
+                "affinity": {},
             }),
         );
         let found: Vec<_> = differences(&before, &after)
@@ -161,6 +162,7 @@ mod tests {
                 Value::Null,
                 json!({"name": "y"}),
             ),
+            (".spec.affinity", Value::Null, json!({})),
             (".spec.tolerations", json!([1]), Value::Null),
         ]
         .map(|(path, from, to)| {

@@ -227,13 +227,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_ends_at_its_nearest_parent() {
-        let job_set = json!({"spec": pods(json!({"spec": {"containers": [{"name": "node"}]}}))});
+        let job_set = json!({"spec": pods(json!({"spec": {"containers": [{"name": "node", "args": ["2"]}]}}))});
         let pod = "spec.replicatedJobs[1].template.spec.template.spec";
         for (path, nearest) in [
             ("containers[other].image", "containers"),
             ("containers[1]", "containers"),
             ("containers.node", "containers"),
             ("containers[node].name.x", "containers[0].name"),
+            ("containers[node].args[2]", "containers[0].args"),
         ] {
             let path = format!("{pod}.{path}").parse().unwrap();
             let found = by_positions(&job_set, &JOB_SET, &path);
@@ -251,20 +252,32 @@ mod tests {
     fn ports_and_uses_of_claims_are_found_by_key() {
         let spec = pods(json!({"spec": {"containers": [{
             "name": "node",
-            "ports": [{"containerPort": 80, "protocol": "UDP"}, {"containerPort": 80}],
+            "ports": [
+                {"containerPort": 80, "protocol": "UDP"}, {"containerPort": 80}, {"containerPort": 80, "protocol": "SCTP"},
+                {"containerPort": 4, "protocol": "TCP"},
+            ],
             "resources": {"claims": [{"name": "gpu"}], "requests": {"memory": "1Gi"}},
         }]}}));
+        let container = "replicatedJobs[1].template.spec.template.spec.containers[0]";
         for (path, wanted) in [
             ("ports[80]", "ports[1]"),
             ("ports[80/TCP]", "ports[1]"),
             ("ports[80/UDP].protocol", "ports[0].protocol"),
+            ("ports[4]", "ports[3]"),
             ("resources.claims[gpu]", "resources.claims[0]"),
             ("resources.requests.memory", "resources.requests[memory]"),
         ] {
-            let container = "replicatedJobs[1].template.spec.template.spec.containers[0]";
             let path = format!("{container}.{path}").parse().unwrap();
             let found = by_positions(&spec, &JOB_SET_SPEC, &path);
             assert_eq!(found.to_string(), format!("{container}.{wanted}"));
+        }
+        for (at, wanted) in [(0, "[80/UDP]"), (1, "[80]"), (2, "[80/SCTP]"), (3, "[4]")] {
+            let path = format!("{container}.ports[{at}]").parse().unwrap();
+            let found = by_names(&spec, &JOB_SET_SPEC, &path);
+            assert!(
+                found.to_string().ends_with(&format!("ports{wanted}")),
+                "{found}"
+            );
         }
     }
 }

@@ -152,3 +152,61 @@ fn way_back(start: &str, by: &BTreeMap<&str, &Edge>) -> Vec<Edge> {
     cycle.reverse();
     cycle
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::{manifest::Manifest, plugin_info::Settings};
+
+    fn plugin(name: &str, excludes: Option<String>) -> Arc<PluginInfo> {
+        let manifest = json!({
+            "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let settings = Settings {
+            excludes: excludes.into_iter().collect(),
+            ..Settings::built_in()
+        };
+        Arc::new(PluginInfo::new(manifest, "digest", settings).unwrap())
+    }
+
+    #[test]
+    fn selections_are_as_large_as_exclusions_allow() {
+        let names = |selections: &[&'static str]| -> Vec<Names<'static>> {
+            let names = selections.iter().map(|names| names.split(' ').collect());
+            names.collect()
+        };
+        for (before, after) in [
+            (&["a b c"][..], &["b c", "a c"][..]),
+            (&["a c", "b c"], &["a c", "b c"]),
+            (&["a b c", "a d"], &["a d", "b c", "a c"]),
+            (&["a b", "b c"], &["b c", "a"]),
+        ] {
+            assert_eq!(apart(names(before), "a", "b"), names(after), "{before:?}");
+        }
+    }
+
+    #[test]
+    fn selections_are_at_most_twice_the_limit() {
+        for (pairs, selections) in [
+            (8, MAX_SELECTIONS),
+            (9, 2 * MAX_SELECTIONS),
+            (16, 2 * MAX_SELECTIONS),
+        ] {
+            let plugins = (0..pairs).flat_map(|pair| {
+                let (a, b) = (format!("a{pair}"), format!("b{pair}"));
+                [plugin(&a, Some(b.clone())), plugin(&b, None)]
+            });
+            let plugins: Vec<_> = plugins.collect();
+            let named: Vec<_> = plugins
+                .iter()
+                .map(|plugin| (&plugin.id.name, plugin))
+                .collect();
+            assert_eq!(super::selections(&named).len(), selections, "{pairs}");
+        }
+    }
+}

@@ -276,6 +276,7 @@ mod tests {
             let position = list.position(&key).unwrap();
             let value = list.remove(position).unwrap();
             assert!(list.get(&key).is_none() && list.len() + 1 == before.len());
+            assert_ne!(list, before);
             list.put(position, value.clone());
             assert_eq!(list, before);
             list.remove(position);
@@ -287,6 +288,20 @@ mod tests {
                 .map(|position| position.home)
                 .collect();
             assert!(homes.is_sorted());
+            assert_eq!(
+                list.many.is_empty(),
+                size == 3,
+                "only short lists are vectors"
+            );
         }
+    }
+
+    #[test]
+    fn lists_are_shown_as_their_values() {
+        let mut list = Ordered::new();
+        assert!(list.is_empty());
+        list.push(Owner::Runtime, Value(Counted(7)));
+        assert!(!list.is_empty());
+        assert_eq!(format!("{list:?}"), "[Value(Counted(7))]");
     }
 }

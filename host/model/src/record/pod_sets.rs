@@ -44,15 +44,6 @@ impl DerefMut for PodSets {
     }
 }
 
-impl<'a> IntoIterator for &'a PodSets {
-    type Item = &'a PodSet;
-    type IntoIter = std::slice::Iter<'a, PodSet>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.sets.iter()
-    }
-}
-
 /// The pods of one replicated job.
 #[derive(Clone, Debug)]
 pub struct PodSet {

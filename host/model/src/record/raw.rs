@@ -216,16 +216,9 @@ impl Field {
 
     /// What is wrong with a prefix of names of raw members. `None` if some raw member can begin with it.
     pub(crate) fn raw_prefix_problem(self, prefix: &str) -> Option<String> {
-        let is_possible = match prefix.rsplit_once('/') {
-            Some((object, "")) => {
-                let mut opened = OPENED.iter();
-                opened.any(|(at, name, _)| (*at, *name) == (self.level(), object))
-            }
-            // With one more letter, no table has the name.
-            _ => self.raw_member_problem(&format!("{prefix}x")).is_none(),
-        };
-        (!is_possible)
-            .then(|| format!("no raw member begins with `{}`", crate::text::clean(prefix)))
+        // With one more letter, no table has the name.
+        self.raw_member_problem(&format!("{prefix}x"))
+            .map(|_| format!("no raw member begins with `{}`", crate::text::clean(prefix)))
     }
 }
 

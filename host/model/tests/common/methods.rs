@@ -96,6 +96,8 @@ macro_rules! value {
     };
 }
 
+const GPU_NODES: &str = r#"{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}"#;
+
 macro_rules! methods {
     ($($on:ident.$method:ident($($arg:expr),*) $phase:ident [$($list:ident $path:literal),*]
         $(given [$($given:ident $of:literal),*])? $(at $below:literal)? $(= $value:expr)?;)+) => {
@@ -280,6 +282,10 @@ methods! {
         = json!({"name": "example.com/gate"});
     set.pod_set_add_toleration("gpu", r#"{"operator": "Exists"}"#) Transform [writes "pod-sets[node].tolerations[gpu]"]
         = json!({"operator": "Exists"});
+    set.pod_set_add_affinity_term("gpus", "nodeAffinity/required", GPU_NODES)
+        Transform [writes "pod-sets[node].affinity-terms[gpus]"]
+        = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+            {"nodeSelectorTerms": [{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]}}});
     set.pod_set_add_affinity_term("zone", "podAffinity/required", r#"{"topologyKey": "zone"}"#)
         Transform [writes "pod-sets[node].affinity-terms[zone]"]
         = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}});
