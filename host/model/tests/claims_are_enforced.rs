@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
+    claims::ClaimPath,
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Lookups, ObjectKey},
     plugin::Phase,
@@ -13,8 +14,8 @@ use trainyard_model::{
 
 use crate::common::{
     call, call_over, call_with, container, job, manifest,
-    methods::{METHODS, Method, On, node},
-    missing_claim, mount, plugin, pod_set, record, with,
+    methods::{METHODS, Method, On, node, port},
+    missing_claim, mount, plugin, pod_set, record, with, with_helper,
 };
 
 const NODE: &str = "pod-sets[node].containers[node]";
@@ -43,6 +44,45 @@ fn methods_need_each_of_their_claims_and_no_others() {
             others.push((list, &claim));
             let all = try_with(method, method.phase, &others, On::Record);
             all.unwrap_or_else(|fault| panic!("{name}: {message}: {fault}"));
+        }
+    }
+}
+
+/// Claims of other fields, pod sets and containers than those of a path.
+fn beside(path: &str) -> Vec<String> {
+    let wide = [
+        "labels[*]",
+        "pod-sets[*].pod-labels[*]",
+        "pod-sets[*].containers[*].image",
+        "pod-sets[*].init-containers[*].image",
+    ];
+    let claim: ClaimPath = path.parse().unwrap();
+    let mut others = wide.map(str::to_owned).to_vec();
+    others.retain(|other| !other.parse::<ClaimPath>().unwrap().overlaps(&claim));
+    for (part, other) in [
+        ("pod-sets[node]", "pod-sets[launcher]"),
+        ("s[node].", "s[other]."),
+    ] {
+        others.extend(path.contains(part).then(|| path.replace(part, other)));
+    }
+    others
+}
+
+#[test]
+fn claims_of_other_fields_and_places_allow_nothing() {
+    for method in METHODS {
+        for missing in method.claims {
+            let beside = beside(missing.1);
+            let mut claims = method.all_claims();
+            claims.retain(|claim| claim != missing);
+            for other in &beside {
+                let is_wide = other.contains("[*]") && missing.0 == "creates";
+                let list = if is_wide { "reads" } else { missing.0 };
+                claims.push((list, other));
+            }
+            let fault = try_with(method, method.phase, &claims, On::Record).unwrap_err();
+            let (list, path) = missing_claim(&fault);
+            assert_eq!((list, path.as_str()), *missing, "{}", method.name);
         }
     }
 }
@@ -80,15 +120,30 @@ suggestions! {
     [] main in "node" container_put_mount(&mount("data", "/data//x/")) => "pod-sets[@nodes].containers[node].mounts[$config./nested/path]";
     [] main in "node" container_env_names() => "pod-sets[@nodes].containers[node].env[#]";
     ["pod-sets[*].volumes[x]"] main in "node" container_mounts() => "pod-sets[*].containers[node].mounts[*]";
+    ["pod-sets[*].pod-labels[$job]"] main in "node" container_put_env("llama", "1") => "pod-sets[*].containers[node].env[$job]";
+    ["pod-sets[*].pod-labels[$job]"] main in "node" container_put_env("other", "1") => "pod-sets[*].containers[node].env[other]";
+    [] main in "node" container_put_port(&port(29500)) => "pod-sets[@nodes].containers[node].ports[$config./port/TCP]";
+    [] main in "node" container_put_env("29500/TCP", "1") => "pod-sets[@nodes].containers[node].env[29500/TCP]";
+    [] pod_set in "node" pod_set_pod_label("kueue.x-k8s.io/queue-name") => "pod-sets[@nodes].pod-labels[$config./queue]";
+    [] pod_set in "node" pod_set_set_pod_label("kueue.x-k8s.io/queue-name", "a") => "pod-sets[@nodes].pod-labels[kueue.x-k8s.io/queue-name]";
+    [] spec in "node" document_kind("/trainer") => "job[/trainer]";
+    [] spec in "node" document_kind("") => "job[\"\"]";
 }
 
 fn main(call: &mut Call, pod_set: &str) -> handle::Container {
     container(call, pod_set, "node")
 }
 
+fn spec(call: &mut Call, _: &str) -> handle::Document {
+    call.job_spec(handle::Job(0)).unwrap()
+}
+
 #[test]
 fn suggested_claim_follows_the_spelling_of_existing_claims() {
-    let config = json!({"job": "node", "nested": {"path": "/data/x"}, "list": ["A"], "a]b": "A"});
+    let config = json!({
+        "job": "node", "nested": {"path": "/data/x"}, "list": ["A"], "a]b": "A", "port": 29500,
+        "queue": "kueue.x-k8s.io/queue-name", "at": "/trainer", "none": "",
+    });
     for (claims, pod_set, method, wanted) in SUGGESTIONS {
         let mut claims: Vec<_> = claims.iter().map(|claim| ("writes", *claim)).collect();
         let run = |claims: &[(&str, &str)]| {
@@ -335,20 +390,6 @@ fn added_containers_are_writable_by_their_plugin_only() {
     );
 }
 
-/// The record after another plugin added the container `helper`.
-fn with_helper() -> Record {
-    let creator = plugin(&manifest(
-        "p",
-        &[("creates", "pod-sets[*].containers[helper]")],
-    ));
-    let mut created = call(Phase::Transform, &creator);
-    let set = pod_set(&mut created, "node");
-    created
-        .pod_set_add_container(set, "helper", "image")
-        .unwrap();
-    created.finish().record
-}
-
 /// Claims on the containers of the base do not match those that plugins add, and therefore do not order the plugins.
 #[test]
 fn claims_on_base_containers_exclude_added_ones() {
@@ -532,6 +573,18 @@ fn variables_in_claims_take_the_train_jobs_value() {
     let mut named = call_over(Phase::Transform, &of_config, record(), 0, config);
     let node = main(&mut named, "node");
     named.container_put_env(node, "A", "1").unwrap();
+    let lookups = handle::Lookups(0);
+    let of_config = crate::common::plugin(&manifest("p", &[("reads", "lookups[$config./of]")]));
+    for (of, is_allowed) in [
+        ("v1/ConfigMap/known", true),
+        ("v1/ConfigMap/other", false),
+        ("v1/ConfigMap", false),
+    ] {
+        let config = json!({ "of": of });
+        let mut named = call_over(Phase::Build, &of_config, record(), 0, config);
+        let found = named.lookups_get(lookups, "v1", "ConfigMap", "known");
+        assert_eq!(found.is_ok(), is_allowed, "{of}: {found:?}");
+    }
     // Without a value the claim means nothing.
     let mut without = call_over(Phase::Transform, &plugin, record(), 0, json!({}));
     let node = main(&mut without, "node");

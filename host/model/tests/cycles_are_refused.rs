@@ -32,17 +32,32 @@ fn declared_order_breaks_a_cycle_of_container_plugins() {
             assert_eq!(order([declared, adder("b", json!({}))]), ["b", "a"]);
         }
     }
-    // What is in the other's container is another path.
-    let looker = of_with(
-        "a",
-        &[
-            ("reads", "pod-sets[*].containers[of-b].image"),
-            ("creates", "pod-sets[*].containers[of-a]"),
-        ],
-        json!({"before": ["b"]}),
-    );
-    let other = of("b", &[("creates", "pod-sets[*].containers[of-b]")]);
-    assert_eq!(errors([looker, other]).len(), 1);
+    // What is in the other's container is another path, and so is a list to which only the other adds.
+    for (reads, creates, others) in [
+        (
+            "pod-sets[*].containers[of-b].image",
+            "pod-sets[*].containers[of-a]",
+            "pod-sets[*].containers[of-b]",
+        ),
+        (
+            "pod-sets[*].containers[#]",
+            "pod-sets[*].init-containers[of-a]",
+            "pod-sets[*].containers[of-b]",
+        ),
+        (
+            "pod-sets[*].containers[#]",
+            "pod-sets[launcher].containers[of-a]",
+            "pod-sets[node].containers[of-b]",
+        ),
+    ] {
+        let looker = of_with(
+            "a",
+            &[("reads", reads), ("creates", creates)],
+            json!({"before": ["b"]}),
+        );
+        let other = of("b", &[("creates", others)]);
+        assert_eq!(errors([looker, other]).len(), 1, "{creates} {others}");
+    }
 }
 
 #[test]

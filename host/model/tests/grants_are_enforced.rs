@@ -66,15 +66,24 @@ fn claims_outside_the_defaults_need_a_grant() {
 
 #[test]
 fn grant_allows_the_claims_it_covers() {
-    let claim = [("writes", "pod-sets[@trainer].containers[node].image")];
-    for (grant, covers) in [
-        ("pod-sets[*].containers[*].image", true),
-        ("pod-sets[@trainer].containers[no*].image", true),
-        ("pod-sets[node].containers[node].image", false),
-        ("pod-sets[@trainer].containers[other].image", false),
-        ("pod-sets[*].containers[*].command", false),
+    let of_trainer = "pod-sets[@trainer].containers[node].image";
+    let of_nodes = "pod-sets[@nodes].containers[node].image";
+    for (claim, grant, covers) in [
+        (of_trainer, "pod-sets[*].containers[*].image", true),
+        (of_trainer, "pod-sets[@trainer].containers[no*].image", true),
+        (of_trainer, "pod-sets[node].containers[node].image", false),
+        (
+            of_trainer,
+            "pod-sets[@trainer].containers[other].image",
+            false,
+        ),
+        (of_trainer, "pod-sets[*].containers[*].command", false),
+        (of_trainer, of_nodes, false),
+        (of_nodes, of_nodes, true),
+        (of_nodes, of_trainer, false),
     ] {
-        assert_eq!(load(&claim, &[grant]).is_ok(), covers, "{grant}");
+        let loaded = load(&[("writes", claim)], &[grant]);
+        assert_eq!(loaded.is_ok(), covers, "{claim} under {grant}");
     }
 }
 

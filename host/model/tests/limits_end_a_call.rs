@@ -207,6 +207,19 @@ fn bytes_are_counted_in_both_directions() {
     }
 }
 
+#[test]
+fn lookups_are_charged_by_their_key() {
+    let mut call = call_under(Phase::Build, Limits::default());
+    let lookups = handle::Lookups(0);
+    call.lookups_served(lookups, "v1", "ConfigMap").unwrap();
+    let served = usize::try_from(call.meter().bytes()).unwrap();
+    assert_eq!(served, "v1/ConfigMap/#".len());
+    call.lookups_find(lookups, "v1", "ConfigMap", "optional")
+        .unwrap();
+    let found = usize::try_from(call.meter().bytes()).unwrap() - served;
+    assert_eq!(found, "v1/ConfigMap/optional".len());
+}
+
 /// A list of lists takes a hundred times its text.
 #[test]
 fn json_is_charged_equally_by_every_method() {

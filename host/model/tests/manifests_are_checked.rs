@@ -423,8 +423,39 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
             "pod-sets[*].containers[*].ports[http*]",
             "`http` is not a port",
         ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[http/TCP*]",
+            "`http/TCP` is not a port",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[80/http*]",
+            "`80/http` is not a port",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[0/TCP]",
+            "`0/TCP` is not a port",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[080/TCP]",
+            "`080/TCP` is not a port",
+        ),
+        (
+            "writes",
+            "pod-sets[*].containers[*].ports[+80/TCP]",
+            "`+80/TCP` is not a port",
+        ),
+        (
+            "reads",
+            "pod-sets[*].init-containers[a].placement[first]",
+            "placements cannot be read",
+        ),
         ("reads", "job[trainer]", "`trainer` is not a JSON pointer"),
         ("reads", "job[/a~b]", "`/a~b` is not a JSON pointer"),
+        ("reads", "job[trainer*]", "`trainer` is not a JSON pointer"),
         ("reads", "job[#]", "is read by pointer"),
         ("reads", "lookups[#]", "`lookups[VERSION/KIND/#]`"),
         (
@@ -487,6 +518,22 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
             "lookups[v1/ConfigMap/a-runtime-snapshot]",
             "plugins cannot look up runtime snapshots of TrainJobs",
         ),
+        ("reads", "catalog[#]", "are looked up one by one"),
+        (
+            "reads",
+            "catalog[v1/ConfigMap/#]",
+            "are looked up one by one",
+        ),
+        (
+            "reads",
+            "catalog[\"v1/ConfigMap/*\"]",
+            "are looked up one by one",
+        ),
+        (
+            "reads",
+            "catalog[v1/Secret/x]",
+            "plugins cannot look up Secrets",
+        ),
         ("writes", "objects[v1/Secret/]", "must begin with `-`"),
         (
             "writes",
@@ -540,6 +587,7 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
         ("reads", "lookups[v1/ConfigMap/*]"),
         ("reads", "lookups[\"v1/ConfigMap/*\"]"),
         ("reads", "lookups[v1/ConfigMap/#]"),
+        ("reads", "catalog[v1/ConfigMap/*]"),
         (
             "reads",
             "lookups[rbac.authorization.k8s.io/v1/Role/system:a]",

@@ -322,6 +322,12 @@ fn devices_order_only_after_those_who_change_accelerators() {
         let generation = Generation::new([fabric("a"), first(&path, verb)]).unwrap();
         assert_eq!(!generation.edges().is_empty(), is_first, "{verb} {path}");
     }
+    let counts = || of("a", &[("reads", "pod-sets[*].devices[*]")]);
+    for (container, is_first) in [("node", true), ("no*", true), ("helper", false)] {
+        let path = format!("pod-sets[launcher].containers[{container}]");
+        let generation = Generation::new([counts(), first(&path, "creates")]).unwrap();
+        assert_eq!(!generation.edges().is_empty(), is_first, "{path}");
+    }
     // A claim to write devices includes reading them.
     let sets_devices = of("a", &[("writes", "pod-sets[@nodes].devices[*]")]);
     let gpus = of("z", &[("writes", &requests("nvidia.com/gpu"))]);

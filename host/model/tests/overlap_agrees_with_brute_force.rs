@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use proptest::prelude::*;
 use trainyard_model::{
-    claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variable},
+    claims::{ClaimPath, ClaimScope, KeyPattern, MAX_PATH, PodSetPattern, Variable},
     record::{Field, Level},
     text::clean,
 };
@@ -375,6 +375,7 @@ fn invalid_paths_are_refused_with_a_reason() {
         ("labels[a*b]", "only at the end"),
         ("labels[**]", "only at the end"),
         ("labels[$x]", "a variable is"),
+        ("labels[$config.x]", "a variable is"),
         ("labels[a\u{1b}]", "control characters"),
         ("pod-sets.volumes[a]", "needs a key"),
         ("pod-sets[a]", "a field must follow"),
@@ -400,4 +401,6 @@ fn invalid_paths_are_refused_with_a_reason() {
         assert!(error.contains(problem), "{path}: {error}");
         assert!(!error.contains('\u{1b}'));
     }
+    let longest = format!("labels[{}]", "x".repeat(MAX_PATH - "labels[]".len()));
+    assert_eq!(longest.parse::<ClaimPath>().unwrap().to_string(), longest);
 }

@@ -1,11 +1,12 @@
 //! A call records exactly the claims that allowed its accesses.
 
+use serde_json::json;
 use trainyard_model::{claims::Verb, plugin::Phase};
 
 use crate::common::{
-    call, container, manifest,
+    call, call_over, container, manifest,
     methods::{METHODS, On},
-    plugin,
+    plugin, with_helper,
 };
 
 /// A claim that no method of the table needs.
@@ -44,4 +45,17 @@ fn one_claim_is_used_for_an_access() {
     assert_eq!(call.used_claims(), 0b011);
     call.container_env(node, "OTHER").unwrap_or_default();
     assert_eq!(call.used_claims(), 0b011);
+}
+
+#[test]
+fn one_claim_is_used_to_see_an_added_container() {
+    let claims = ["labels[x]", "image", "args"].map(|field| match field {
+        "labels[x]" => field.to_owned(),
+        field => format!("pod-sets[node].containers[helper].{field}"),
+    });
+    let reads: Vec<_> = claims.iter().map(|path| ("reads", path.as_str())).collect();
+    let plugin = plugin(&manifest("q", &reads));
+    let mut call = call_over(Phase::Transform, &plugin, with_helper(), 2, json!({}));
+    container(&mut call, "node", "helper");
+    assert_eq!(call.used_claims(), 0b010);
 }

@@ -1,5 +1,7 @@
 //! Claims that can match nothing are mistakes, and are refused when the manifest is checked.
 
+use std::num::NonZeroU16;
+
 use super::{ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb, path::PROTOCOLS};
 use crate::{
     names::{is_capability, is_dns_label, is_dns_subdomain, is_env_name, is_qualified_name},
@@ -187,8 +189,11 @@ fn pointer_problem(key: &KeyPattern) -> Option<String> {
 
 /// What is wrong with the number and protocol of a port.
 fn port_problem(key: &KeyPattern) -> Option<String> {
-    let is_number =
-        |text: &str| !text.starts_with('0') && text.parse::<u16>().is_ok_and(|number| number > 0);
+    // Parsing alone accepts `+80` and `080`, which no port is compared with.
+    let is_number = |text: &str| {
+        let number = text.parse::<NonZeroU16>();
+        number.is_ok_and(|number| number.to_string() == text)
+    };
     let (text, is_port) = match key {
         KeyPattern::Literal(text) => {
             let parts = text.split_once('/');

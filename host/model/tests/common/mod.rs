@@ -156,6 +156,17 @@ pub fn record_with(values: &[(Field, &str, Datum)]) -> Record {
     record
 }
 
+/// The record after another plugin added the container `helper` to the pod set `node`.
+pub fn with_helper() -> Record {
+    let creator = manifest("p", &[("creates", "pod-sets[*].containers[helper]")]);
+    let mut created = call(Phase::Transform, &plugin(&creator));
+    let set = pod_set(&mut created, "node");
+    created
+        .pod_set_add_container(set, "helper", "image")
+        .unwrap();
+    created.finish().record
+}
+
 fn add_container(
     record: &mut Record,
     pod_set: u32,
