@@ -60,6 +60,23 @@ fn declared_order_breaks_a_cycle_of_container_plugins() {
     }
 }
 
+/// Neither reads, and no order is declared, so only the operator can break the cycle.
+#[test]
+fn plugins_that_write_into_each_others_containers_are_a_cycle() {
+    let writer = |name: &str, other: &str| {
+        let creates = format!("pod-sets[*].containers[of-{name}]");
+        let writes = format!("pod-sets[*].containers[of-{other}].env[X]");
+        of(name, &[("creates", &creates), ("writes", &writes)])
+    };
+    let [error] = &errors([writer("a", "b"), writer("b", "a")])[..] else {
+        panic!()
+    };
+    assert_eq!(
+        *error,
+        "these plugins depend on each other in a cycle: a creates `pod-sets[*].containers[of-a].env[X]`, which b depends on; b creates `pod-sets[*].containers[of-b].env[X]`, which a depends on; set one of these in a PolicyPlugin: `excludes: [b]` for `a` to refuse TrainJobs that use both, `disabled: true` for `a` or `disabled: true` for `b` to disable one"
+    );
+}
+
 #[test]
 fn contradicting_declarations_are_a_cycle() {
     let a = of_with("a", &[("writes", "labels[x]")], json!({"after": ["z"]}));

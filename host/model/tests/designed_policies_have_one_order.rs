@@ -271,6 +271,25 @@ fn overview_shows_union_members_side_by_side() {
             ],
         ]
     );
+    let member = |name: &str, verb, path| {
+        let manifest = manifest(name, &[(verb, path)]);
+        let when = json!({"activeWhen": format!("mlPolicy.{name}")});
+        plugin(&with(manifest, when))
+    };
+    let around = Generation::new([
+        member("jax", "writes", "labels[a]"),
+        of("beside", &[("reads", "labels[a]"), ("writes", "labels[b]")]),
+        member("torch", "reads", "labels[b]"),
+    ]);
+    let orders = around.unwrap().overview().into_iter();
+    let orders = orders.map(|line| line.into_iter().flat_map(|slot| slot.names).collect());
+    assert_eq!(
+        orders.collect::<Vec<Vec<_>>>(),
+        [
+            vec!["jax".into(), "beside".into()],
+            vec!["beside".into(), Arc::<str>::from("torch")],
+        ]
+    );
     let none = Generation::new([of("b", &[]), of("a", &[])])
         .unwrap()
         .overview();

@@ -1,5 +1,5 @@
-//! A call records what its effects depend on: the facts and the parts of looked-up objects that it read, and the plugin's own objects to which it
-//! refers.
+//! A call records what its effects depend on: the facts and the parts of looked-up objects that it read, and the plugin's own objects to
+//! which it refers.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -210,16 +210,22 @@ mod tests {
             vec![of("a", "sha256:a"), of("b", "sha256:b")],
             &Facts::default(),
         );
-        for now in [
-            vec![],
-            vec![of("a", "sha256:a")],
-            vec![of("b", "sha256:b"), of("a", "sha256:a")],
-            vec![of("a", "sha256:a"), of("b", "sha256:c")],
+        for (now, words) in [
+            (vec![], "none"),
+            (vec![of("a", "sha256:a")], "a 1.0.0 (sha256:a)"),
+            (
+                vec![of("b", "sha256:b"), of("a", "sha256:a")],
+                "b 1.0.0 (sha256:b), a 1.0.0 (sha256:a)",
+            ),
+            (
+                vec![of("a", "sha256:a"), of("b", "sha256:c")],
+                "a 1.0.0 (sha256:a), b 1.0.0 (sha256:c)",
+            ),
         ] {
             let now = Plan::new(now, &Facts::default());
             assert!(!then.is_kept_by(&now), "{now:?}");
             let error = then.change(&now);
-            assert!(error.contains("its plugins are now"), "{error}");
+            assert_eq!(error, format!("its plugins are now {words}"));
         }
     }
 
