@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::common::{Scripted, catalog, refused, render_job, renderer};
+use crate::common::{Scripted, catalog, refused, render_job, renderer, texts};
 
 /// Returns the replicated jobs `a` and `b`; `b` mounts `data` if it is given.
 fn jobs() -> Value {
@@ -232,4 +232,38 @@ fn empty_members_are_left_out() {
         let at = format!("/spec/replicatedJobs/0/{member}");
         assert_eq!(fields(&at, empty), Vec::<String>::new(), "{member}");
     }
+}
+
+/// `numNodes` replaces the completions of the template, so the pods of nodes have no larger index.
+#[test]
+fn names_are_as_long_as_those_of_the_pods_that_are_created() {
+    let problems = |nodes: u32, completions: u32, name: &str| {
+        let pods = json!({"spec": {"containers": [{"name": "node", "image": "i"}]}});
+        let spec = json!({"completions": completions, "parallelism": 1, "template": pods});
+        let labels = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
+        let step =
+            json!({"name": "node", "template": {"metadata": {"labels": labels}, "spec": spec}});
+        let runtime = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": {"name": "runtime"},
+            "spec": {"template": {"spec": {"replicatedJobs": [step]}}},
+        });
+        let job = json!({
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": name},
+            "spec": {"runtimeRef": {"name": "runtime"}, "trainer": {"numNodes": nodes}},
+        });
+        let catalog = catalog(&format!("{runtime}\n---\n{job}\n"));
+        let renderer = renderer(&[] as &[Scripted]).unwrap();
+        match render_job(&renderer, &catalog.jobs[0]) {
+            Ok(_) => Vec::new(),
+            Err(stopped) => texts(&refused(stopped)),
+        }
+    };
+    let longest = "j".repeat(63 - "-node-0-0-xxxxx".len());
+    assert_eq!(problems(2, 10_000, &longest), [] as [&str; 0]);
+    assert_eq!(
+        problems(100, 1, &longest),
+        [format!(
+            "metadata.name: is too long: its pods would be named `{longest}-node-0-99-xxxxx` with 64 characters, but at most 63 are allowed; use at most 47 characters with this runtime"
+        )]
+    );
 }

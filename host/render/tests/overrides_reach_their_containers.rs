@@ -5,7 +5,7 @@ use trainyard_api::FieldPath;
 use trainyard_model::{call::Call, plugin::Phase};
 use trainyard_render::Rendered;
 
-use crate::common::{Scripted, render_edited, texts};
+use crate::common::{self, Scripted, render_edited, texts};
 
 /// A separate launcher, like in MPI: the trainer is the launcher, and the pods of `node` are the nodes.
 const RUNTIME: &str = r#"
@@ -130,6 +130,80 @@ fn launcher_that_is_the_only_node_leaves_no_other_node() {
         [
             "spec.trainer.numNodes: is 1, but other pod sets already use 2 of the nodes; set at least 2"
         ]
+    );
+}
+
+#[test]
+fn nodes_of_the_template_exist_and_run_at_once() {
+    let problems = |counts: &str, trainer: &str| {
+        let torch = || {
+            let mut torch = Scripted::new("torch", &[], |_: Phase, _: &mut Call| Ok(()));
+            torch.active_when = "mlPolicy.torch".to_owned();
+            torch.config_schema = json!({"type": "object"});
+            torch
+        };
+        let edit = |_| {
+            let input = RUNTIME.replace("{mpi: {numProcPerNode: 1}}", "{torch: {}}");
+            let input = input.replace("limits: {cpu: 1}", "limits: {}");
+            let spec = format!("spec: {{{counts}template:");
+            let input = input.replacen("spec: {template:", &spec, 1);
+            input.replace("numNodes: 4", trainer)
+        };
+        match render_edited(&[torch()], edit) {
+            Ok(_) => Vec::new(),
+            Err(problems) => texts(&problems),
+        }
+    };
+    let of = |counts: &str| problems(counts, "");
+    let path = "spec.template.spec.replicatedJobs[0].template.spec";
+    let in_turn = "parallelism: 3, completions: 7, ";
+    assert_eq!(
+        of(in_turn),
+        [format!(
+            "{path}.completions: is 7, but only 3 of the pods run at once (`parallelism`), and the nodes of mlPolicy.torch wait for each other; set both to the same number, or set spec.mlPolicy.numNodes"
+        )]
+    );
+    assert_eq!(
+        of("parallelism: 0, completions: 7, "),
+        [format!(
+            "{path}.parallelism: is 0, but mlPolicy.torch needs at least one node; set it to at least 1, or set spec.mlPolicy.numNodes"
+        )]
+    );
+    for counts in ["", "parallelism: 3, completions: 3, "] {
+        assert_eq!(of(counts), [] as [&str; 0], "{counts}");
+    }
+    for trainer in ["numNodes: 1", "numNodes: 7"] {
+        assert_eq!(problems(in_turn, trainer), [] as [&str; 0]);
+    }
+}
+
+/// The plugin keeps the value of one var, and replaces that of another and of the runtime.
+#[test]
+fn reserved_vars_are_refused_unless_the_plugin_keeps_their_value() {
+    let claim = ("writes", "pod-sets[*].containers[*].env[*]");
+    let mut plugin = Scripted::new("p", &[claim], |phase: Phase, call: &mut Call| {
+        if phase == Phase::Transform {
+            let node = common::container(call, "node")?;
+            for name in ["USERS", "OTHER", "A"] {
+                call.container_put_env(node, name, "$(ADDED)")?;
+            }
+        }
+        Ok(())
+    });
+    plugin.reserved_env = ["USERS", "OTHER", "A"].map(Into::into).to_vec();
+    let edit = |input: String| {
+        input.replace(
+            "env: [{name: USERS,",
+            "env: [{name: OTHER, value: other}, {name: USERS,",
+        )
+    };
+    let problems = texts(&render_edited(&[plugin], edit).unwrap_err());
+    let [problem] = &problems[..] else {
+        panic!("{problems:?}")
+    };
+    assert!(
+        problem.starts_with("spec.trainer.env[0].name: OTHER is set by the plugin p "),
+        "{problem}"
     );
 }
 
