@@ -37,7 +37,7 @@ impl Plugin for Intruder {
         let mut record = call.finish().record;
         let mut plugin = self.plugin.clone();
         match self.does {
-            Intrusion::AddsANode => record.pod_sets[0].count += 1,
+            Intrusion::AddsANode => record.pod_sets.iter_mut().for_each(|set| set.count += 1),
             Intrusion::EmitsAnObject => {
                 plugin = info(json!({"writes": ["objects[v1/ConfigMap/-a]"]}))
             }

@@ -172,6 +172,34 @@ fn job_sets_that_expire_are_noted_even_if_the_answer_to_their_creation_was_lost(
 }
 
 #[test]
+fn a_controller_that_resumes_too_late_leaves_what_another_resumed() {
+    let watch = Step::Event(Event::WatchOfJobTells(1));
+    hold_after(
+        "two",
+        "the second controller: resume: answered",
+        &[
+            Step::Reconcile(0, vec![]),
+            Step::Event(Event::JobSetActs),
+            Step::Event(Event::WatchOfJobFallsBehind(1)),
+            Step::Event(Event::Resumes),
+            Step::Reconcile(0, vec![]),
+            Step::Event(Event::Suspends),
+            Step::Event(Event::WatchOfJobSetTells(1)),
+            Step::Event(Event::Resumes),
+            watch.clone(),
+            watch.clone(),
+            Step::Event(Event::Suspends),
+            watch.clone(),
+            Step::Reconcile(0, vec![]),
+            Step::Event(Event::Admits(1)),
+            Step::Reconcile(0, vec![]),
+            watch,
+            Step::Reconcile(0, vec![(2, 3), (3, 17)]),
+        ],
+    );
+}
+
+#[test]
 fn failed_reconciles_do_not_hide_that_a_job_set_may_have_ended() {
     hold_after(
         "expires",

@@ -211,9 +211,7 @@ impl JobSets for Client<'_> {
         let written = rendering.filter(|rendering| rendering.written);
         let vouches_for = written.and_then(|rendering| rendering.stored.clone());
         let resumes = |world: &mut World| {
-            let ended = world.ended;
-            world.placed_late = *placement != world.placement;
-            world.reconciled = false;
+            let (ended, is_late) = (world.ended, *placement != world.placement);
             let found = world.job_set_at(at)?;
             (found.placement, found.removed) = (*placement, false);
             (found.suspended, found.has_run) = (false, true);
@@ -222,6 +220,7 @@ impl JobSets for Client<'_> {
                 found.content = self.content();
             }
             let is_new = ended && !found.has_ended();
+            (world.placed_late, world.reconciled) = (is_late, false);
             if self.job.facts.desired.suspend {
                 world.breaks("a TrainJob that is to be suspended is not resumed: it was");
             }
