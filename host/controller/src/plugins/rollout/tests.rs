@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod says_why;
+
 use k8s_openapi::jiff::SignedDuration;
 use proptest::prelude::*;
 
@@ -447,6 +449,57 @@ fn the_running_revision_is_rolled_back_to_the_one_before() {
     world.settle();
     assert_eq!(world.stage(3), Some(Stage::Running));
     assert_eq!(world.revisions[2].hash, "b");
+}
+
+#[test]
+fn a_revision_that_should_be_rolled_back_itself_does_not_run_again() {
+    let all = vec![
+        revision(1, "a", Some(Stage::Previous)),
+        revision(2, "b", Some(Stage::Previous)),
+        revision(3, "c", Some(Stage::Running)),
+    ];
+    let mut world = World::of(all, "c");
+    world.revisions[1].asked.roll_back = true;
+    world.revisions[2].asked.roll_back = true;
+    world.act();
+    assert_eq!(world.stage(1), Some(Stage::Running));
+}
+
+#[test]
+fn a_newer_revision_takes_the_place_of_one_that_is_rolled_out_before_it_begins() {
+    let all = vec![
+        revision(1, "a", Some(Stage::Running)),
+        revision(2, "b", Some(Stage::Share)),
+        revision(3, "c", None),
+    ];
+    let mut world = World::of(all, "c");
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Superseded));
+}
+
+#[test]
+fn a_share_of_all_namespaces_is_no_share() {
+    let world = share();
+    let settings = RolloutSettings {
+        steps: vec![50, 100],
+        ..settings()
+    };
+    let next = next(&Facts {
+        revisions: &world.revisions,
+        wanted: Some("b"),
+        candidate: Some(CandidateFacts {
+            number: 2,
+            ..world.known.clone()
+        }),
+        held: None,
+        is_lost: false,
+        now: world.now,
+        settings: &settings,
+    });
+    let Next::Write(new) = next else {
+        panic!("{next:?}")
+    };
+    assert_eq!((new.stage, new.percent), (Stage::Running, 100));
 }
 
 #[test]

@@ -2,12 +2,10 @@
 //! they were before.
 
 use super::*;
-use crate::reconcile::flow::tests::world::World;
+use crate::reconcile::flow::tests::world::{OTHER_RENDERING, World};
 
 /// Plugins that give the TrainJob another plan, and render it in the same way.
 const OTHER_PLAN: u8 = 1;
-/// Plugins with the same plan that render it in another way.
-const OTHER_RENDERING: u8 = 4;
 
 fn with_object(job: JobFacts) -> World {
     let mut world = World::new(job);

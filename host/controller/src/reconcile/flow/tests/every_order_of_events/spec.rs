@@ -4,12 +4,10 @@
 use trainyard_model::object::ApplyMode;
 
 use super::super::world::{
-    Answer, Choice, Choices, Event, Sabotage, Schedule, SimSnapshot, World, content_of,
+    Answer, Choice, Choices, Event, OTHER_CONTENT, Sabotage, Schedule, SimSnapshot, World,
+    content_of,
 };
 use crate::reconcile::{ReconcileOutcome, outcome::Report, status};
-
-/// What other plugins add to a content.
-const OTHER: u64 = 1_000;
 
 /// The most rounds of reconciles until nothing changes any more.
 const MOST_ROUNDS: usize = 24;
@@ -270,7 +268,7 @@ fn check_contents(world: &World, is_noticed: bool) -> Result<(), String> {
             _ => false,
         };
         // It does not follow the plugins once it has started.
-        let is_current = it.content % OTHER == now % OTHER;
+        let is_current = it.content % OTHER_CONTENT == now % OTHER_CONTENT;
         hold(
             !follows || is_current || world.hidden,
             &format!("an object follows the TrainJob as its mode says: {object} does not"),

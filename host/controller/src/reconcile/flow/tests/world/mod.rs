@@ -48,7 +48,10 @@ use crate::{
 };
 
 /// The first number of plugins with another rendering.
-const OTHER_RENDERING: u8 = 4;
+pub(super) const OTHER_RENDERING: u8 = 4;
+
+/// What these add to a content.
+pub(super) const OTHER_CONTENT: u64 = 1_000;
 
 /// What the fingerprint of a TrainJob that is to run has more. It is rendered as one that is to be suspended.
 const RESUMED: u64 = 1_000_000;
@@ -288,7 +291,10 @@ fn version(uid: &str, version: u64) -> ObjectVersion {
 
 /// Returns a number for what this TrainJob is rendered as with these plugins.
 pub(super) fn content_of(job: &JobFacts, plugins: u8) -> u64 {
-    let other = if plugins < OTHER_RENDERING { 0 } else { 1_000 };
+    let other = match plugins {
+        ..OTHER_RENDERING => 0,
+        _ => OTHER_CONTENT,
+    };
     job.fingerprint % RESUMED + other
 }
 
