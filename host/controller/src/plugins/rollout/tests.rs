@@ -506,10 +506,17 @@ fn a_share_of_all_namespaces_is_no_share() {
 fn without_an_earlier_revision_the_running_one_stays() {
     let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "a");
     world.revisions[0].asked.roll_back = true;
+    world.now = minutes(5);
     world.settle();
+    let it = &world.revisions[0];
     assert_eq!(
-        (world.stage(1), &*world.revisions[0].reason),
-        (Some(Stage::Running), "NothingToRollBackTo")
+        (it.stage, it.percent, it.since, &*it.reason),
+        (
+            Some(Stage::Running),
+            100,
+            Some(minutes(0)),
+            "NothingToRollBackTo"
+        )
     );
 }
 

@@ -52,8 +52,9 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Deletes the Jobs of a suspended JobSet that still have removed entries.
     pub(super) async fn delete_old_jobs(&mut self, found: &SuspendedJobSet<C>) -> Result<()> {
+        // They were noted. A controller that does not lead any more has written since.
         if !found.facts.removed {
-            return Ok(());
+            return Err(ReconcileError::changed_job_set(&self.start.job.name));
         }
         let jobs = match self.cluster.old_jobs(&found.value).await {
             Ok(jobs) => jobs,

@@ -200,6 +200,23 @@ fn a_controller_that_resumes_too_late_leaves_what_another_resumed() {
 }
 
 #[test]
+fn jobs_are_replaced_even_if_another_controller_forgets_what_they_have_to_lose() {
+    hold_after(
+        "two",
+        "the second controller: apply JobSet over held: answered",
+        &[
+            Step::Reconcile(1, vec![]),
+            Step::Event(Event::JobSetActs),
+            Step::Event(Event::WatchOfJobTells(1)),
+            Step::Event(Event::Edits(1)),
+            Step::Event(Event::WatchOfJobFallsBehind(1)),
+            Step::Event(Event::Admits(1)),
+            Step::Reconcile(0, vec![(6, 3)]),
+        ],
+    );
+}
+
+#[test]
 fn failed_reconciles_do_not_hide_that_a_job_set_may_have_ended() {
     hold_after(
         "expires",
