@@ -300,7 +300,6 @@ fn repaired(revisions: &[RevisionFacts]) -> Option<Next> {
     (newest.reason != reason).then(|| {
         let message = "no earlier revision is kept, so it keeps running; change the PolicyPlugins instead, and remove the annotation trainyard.dev/roll-back";
         Next::Write(NewStage {
-            percent: 100,
             begins: false,
             ..stage(number, Stage::Running, reason, message.to_owned())
         })

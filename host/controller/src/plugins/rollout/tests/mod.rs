@@ -7,10 +7,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn settings() -> RolloutSettings {
-    RolloutSettings::default()
-}
-
 fn differs(differing: u32, refused: u32) -> Comparison {
     Comparison {
         differing,
@@ -50,6 +46,7 @@ struct World {
     held: Option<RevisionFacts>,
     /// Whether a revision has run that does not exist any more.
     is_lost: bool,
+    settings: RolloutSettings,
 }
 
 impl World {
@@ -65,6 +62,7 @@ impl World {
             now: minutes(0),
             held: None,
             is_lost: false,
+            settings: RolloutSettings::default(),
         }
     }
 
@@ -100,7 +98,7 @@ impl World {
             held: self.held.as_ref().map(|held| held.number),
             is_lost: self.is_lost,
             now: self.now,
-            settings: &settings(),
+            settings: &self.settings,
         })
     }
 
@@ -479,25 +477,10 @@ fn a_newer_revision_takes_the_place_of_one_that_is_rolled_out_before_it_begins()
 
 #[test]
 fn a_share_of_all_namespaces_is_no_share() {
-    let world = share();
-    let settings = RolloutSettings {
-        steps: vec![50, 100],
-        ..settings()
-    };
-    let next = next(&Facts {
-        revisions: &world.revisions,
-        wanted: Some("b"),
-        candidate: Some(CandidateFacts {
-            number: 2,
-            ..world.known.clone()
-        }),
-        held: None,
-        is_lost: false,
-        now: world.now,
-        settings: &settings,
-    });
-    let Next::Write(new) = next else {
-        panic!("{next:?}")
+    let mut world = share();
+    world.settings.steps = vec![50, 100];
+    let Next::Write(new) = world.act() else {
+        panic!("nothing is said")
     };
     assert_eq!((new.stage, new.percent), (Stage::Running, 100));
 }
